@@ -69,3 +69,11 @@ func (m *Message) sequence(frame []byte) error {
 func ReplayRequest(start uint64) [][]byte {
 	return [][]byte{nil, binary.BigEndian.AppendUint64(nil, start)}
 }
+
+// FrameReason is the counter for an error of ParseFrames or ParseReply.
+func FrameReason(err error) Reason {
+	if errors.Is(err, ErrSequence) {
+		return ReasonBadSequence
+	}
+	return ReasonBadFrames
+}

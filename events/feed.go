@@ -1,0 +1,75 @@
+package events
+
+import "time"
+
+// Feed drives a Sink from messages that arrive without a transport of their own: recordings and pushes. There is
+// nobody to ask for a replay, so a hole is lost at once. It is not safe for concurrent use.
+type Feed struct {
+	sink    Sink
+	tracker Tracker
+	epoch   string
+}
+
+// NewFeed returns a feed that has seen nothing.
+func NewFeed(sink Sink) *Feed { return &Feed{sink: sink} }
+
+// Frames takes the frames of a live message; ones that are none are rejected.
+func (f *Feed) Frames(frames [][]byte, received time.Time) (Step, error) {
+	m, err := ParseFrames(frames)
+	if err != nil {
+		f.sink.Reject(FrameReason(err))
+		return 0, err
+	}
+	return f.Message(m, received), nil
+}
+
+// Message takes the next message and returns what it meant.
+func (f *Feed) Message(m Message, received time.Time) Step {
+	step, from, to := f.tracker.Observe(m.Seq, m.Payload)
+	if string(m.Epoch) != f.epoch {
+		if _, seen := f.tracker.Last(); seen {
+			step = StepReset
+		}
+		f.epoch = string(m.Epoch)
+	}
+	switch step {
+	case StepDuplicate:
+		f.sink.Reject(ReasonDuplicate)
+		return step
+	case StepFirst:
+		f.sink.Joined(m.Seq, m.Seq == 0)
+	case StepGap:
+		f.sink.Gap(from, to)
+		f.sink.Joined(m.Seq, false)
+	case StepReset:
+		f.tracker.Forget()
+		f.sink.Reset()
+		f.sink.Joined(m.Seq, m.Seq == 0)
+	}
+	f.tracker.Accept(m.Seq, m.Payload)
+	f.sink.State(StateLive, nil)
+	f.sink.Apply(m.Seq, m.Payload, received)
+	return step
+}
+
+// Next is the sequence number expected next; 0 before the first message.
+func (f *Feed) Next() uint64 {
+	last, seen := f.tracker.Last()
+	if !seen {
+		return 0
+	}
+	return last + 1
+}
+
+// Behind says whether a client that has seen number last of the source (seen false: none) has seen less than was fed.
+func (f *Feed) Behind(last uint64, seen bool) bool {
+	have, any := f.tracker.Last()
+	return any && (!seen || last < have)
+}
+
+// Restart says from outside that the engine started again and its cache is empty, before any batch shows it.
+func (f *Feed) Restart() {
+	f.tracker.Forget()
+	f.sink.Reset()
+	f.sink.Joined(0, true)
+}

@@ -1,0 +1,64 @@
+package indexer
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/kvscout/kvscout/events"
+)
+
+// Freshness says how far a source's answers can be trusted to be of now.
+type Freshness struct {
+	State events.State
+	// LastSequence of the stream, when HasSequence.
+	LastSequence uint64
+	HasSequence  bool
+	// LastEvent is when the last message arrived; zero before the first.
+	LastEvent time.Time
+	// Why is the error behind the state, "" without one.
+	Why string
+}
+
+// Age is the time since the last message, false before the first.
+func (f Freshness) Age(now time.Time) (time.Duration, bool) {
+	if f.LastEvent.IsZero() {
+		return 0, false
+	}
+	return max(0, now.Sub(f.LastEvent)), true
+}
+
+// fresh holds a ledger's freshness for concurrent readers.
+type fresh struct {
+	state    atomic.Uint32
+	sequence atomic.Uint64
+	heard    atomic.Int64 // Unix nanoseconds; 0 before the first message
+	why      atomic.Pointer[string]
+}
+
+func (l *Ledger) heard(seq uint64, at time.Time, bytes int) {
+	l.fresh.sequence.Store(seq)
+	l.fresh.heard.Store(at.UnixNano())
+	l.stats.bytes.Add(uint64(bytes))
+}
+
+func (l *Ledger) setState(s events.State, why error) {
+	text := ""
+	if why != nil {
+		text = why.Error()
+	}
+	l.fresh.why.Store(&text)
+	l.fresh.state.Store(uint32(s))
+}
+
+// Freshness of the source now.
+func (l *Ledger) Freshness() Freshness {
+	f := Freshness{State: events.State(l.fresh.state.Load())}
+	if at := l.fresh.heard.Load(); at != 0 {
+		f.LastEvent = time.Unix(0, at)
+		f.LastSequence, f.HasSequence = l.fresh.sequence.Load(), true
+	}
+	if why := l.fresh.why.Load(); why != nil {
+		f.Why = *why
+	}
+	return f
+}

@@ -1,0 +1,165 @@
+package indexer
+
+import (
+	"slices"
+
+	"github.com/kvscout/kvscout/events"
+)
+
+// mask says in which tiers of which groups a source holds a block: bit group x TierCount + tier.
+type mask uint64
+
+// maxGroups is how many KV-cache groups of one source fit a mask.
+const maxGroups = 12
+
+// tierSet is a set of tiers, bit by tier.
+type tierSet uint8
+
+func bit(group int, tier events.Tier) mask { return 1 << (group*events.TierCount + int(tier)) }
+
+// in says whether the block is in one of these tiers for the group.
+func (m mask) in(group int, tiers tierSet) bool {
+	return m>>(group*events.TierCount)&mask(tiers) != 0
+}
+
+// group is a KV-cache group of a source, as its stores describe it.
+type group struct {
+	id     int // as announced; ungrouped without one
+	spec   events.SpecKind
+	window int   // tokens; 0 when not announced
+	sizes  []int // block sizes of the scopes it stored into
+}
+
+const ungrouped = -1
+
+// groups is the table of one source's groups. Tables are not changed once published.
+type groups []group
+
+// find is the position of the group that an event names.
+func (g groups) find(id int) int {
+	return slices.IndexFunc(g, func(e group) bool { return e.id == id })
+}
+
+// learn is g with what a store into a scope of this block size says about its group, nil when that is nothing new, and
+// the group's position. ok is false when the table is full.
+func (g groups) learn(e *events.Event, size int) (next groups, at int, ok bool) {
+	id := ungrouped
+	if e.HasGroup {
+		id = e.Group
+	}
+	at = g.find(id)
+	if at >= 0 {
+		have := g[at]
+		if (e.Spec == events.SpecUnset || e.Spec == have.spec) && (e.Window == 0 || e.Window == have.window) &&
+			slices.Contains(have.sizes, size) {
+			return nil, at, true
+		}
+	} else if len(g) == maxGroups {
+		return nil, 0, false
+	}
+	next = slices.Clone(g)
+	if at < 0 {
+		at = len(next)
+		next = append(next, group{id: id})
+	}
+	n := &next[at]
+	if e.Spec != events.SpecUnset {
+		n.spec = e.Spec
+	}
+	if e.Window != 0 {
+		n.window = e.Window
+	}
+	if !slices.Contains(n.sizes, size) {
+		n.sizes = append(slices.Clone(n.sizes), size)
+	}
+	return next, at, true
+}
+
+// row is what one source holds of a prompt in one scope: entry i is block i. Missing tail entries hold nothing.
+type row struct {
+	size  int // tokens in a block
+	masks []mask
+}
+
+func (r *row) at(i int) mask {
+	if i < len(r.masks) {
+		return r.masks[i]
+	}
+	return 0
+}
+
+// dense is the number of leading blocks, at most limit, that every dense group holds in one of these tiers. ok is
+// false when no dense group stores blocks of this size.
+func (g groups) dense(r *row, tiers tierSet, limit int) (n int, ok bool) {
+	n = limit
+	for i := range g {
+		if !g[i].spec.Dense() || !slices.Contains(g[i].sizes, r.size) {
+			continue
+		}
+		ok = true
+		run := 0
+		for run < n && r.at(run).in(i, tiers) {
+			run++
+		}
+		n = run
+	}
+	return n, ok
+}
+
+// accept is the largest number of leading blocks, at most limit, that every group accepts (rule 6): dense groups hold
+// all of them, a sliding window holds the last ones, a recurrent state lies exactly at the end. With lookahead the
+// engine asks windows for one block more than the window needs (vLLM with EAGLE).
+func (g groups) accept(r *row, tiers tierSet, limit int, lookahead bool) int {
+	n, ok := g.dense(r, tiers, min(limit, len(r.masks)))
+	if !ok {
+		n = min(limit, len(r.masks))
+	}
+	for ; n > 0; n-- {
+		if g.sparseAccept(r, tiers, n, lookahead) {
+			return n
+		}
+	}
+	return 0
+}
+
+func (g groups) sparseAccept(r *row, tiers tierSet, n int, lookahead bool) bool {
+	for i := range g {
+		if !slices.Contains(g[i].sizes, r.size) {
+			continue
+		}
+		need := 0
+		switch g[i].spec {
+		case events.SpecSlidingWindow, events.SpecSlidingWindowMLA:
+			if g[i].window > 0 {
+				need = (g[i].window - 1 + r.size - 1) / r.size
+			}
+			if lookahead && need > 0 {
+				need++
+			}
+		case events.SpecMamba:
+			need = 1
+		}
+		for b := max(0, n-need); b < n; b++ {
+			if !r.at(b).in(i, tiers) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// opaque says why the groups cannot tell the truth, if they cannot: a kind whose rule is not known, or a window whose
+// width was not announced.
+func (g groups) opaque() bool {
+	for i := range g {
+		switch g[i].spec {
+		case events.SpecUnknown, events.SpecChunkedLocal:
+			return true
+		case events.SpecSlidingWindow, events.SpecSlidingWindowMLA:
+			if g[i].window == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,86 @@
+package indexer
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/puzpuzpuz/xsync/v4"
+
+	"github.com/kvscout/kvscout/events"
+)
+
+// ErrSourceExists is a second source with the id of one that is open.
+var ErrSourceExists = errors.New("source exists")
+
+// Options configures an Index. The zero value works.
+type Options struct {
+	// MaxOrphanBlocks bounds, per source, the blocks of stores that wait for an unknown parent; 0 is 65,536.
+	MaxOrphanBlocks int
+	// KeepOnGap keeps what a source held when batches are lost for good, and flags its answers as upper bounds; false
+	// drops it (rule 11).
+	KeepOnGap bool
+}
+
+const defaultMaxOrphanBlocks = 65536
+
+// Index knows which source holds which prefix. All methods may be called concurrently; lookups wait for no writer.
+type Index struct {
+	opts     Options
+	tree     tree
+	families *xsync.Map[family, []*scope]
+	sources  *xsync.Map[slot, *Ledger]
+	version  atomic.Uint64
+
+	mu sync.Mutex // guards ids, lastSlot, what tree and scope call "writers only", and every Ledger's book
+	// ids finds an open source by its id.
+	ids      map[string]*Ledger
+	lastSlot slot
+}
+
+// New returns an empty index.
+func New(opts Options) *Index {
+	if opts.MaxOrphanBlocks <= 0 {
+		opts.MaxOrphanBlocks = defaultMaxOrphanBlocks
+	}
+	return &Index{
+		opts:     opts,
+		tree:     newTrie(),
+		families: xsync.NewMap[family, []*scope](),
+		sources:  xsync.NewMap[slot, *Ledger](),
+		ids:      make(map[string]*Ledger),
+	}
+}
+
+// Version grows with every change of what anyone holds.
+func (x *Index) Version() uint64 { return x.version.Load() }
+
+// Open adds a source that holds nothing yet. It errs with ErrSourceExists.
+func (x *Index) Open(src events.Source) (*Ledger, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, ok := x.ids[src.ID()]; ok {
+		return nil, fmt.Errorf("%w: %s", ErrSourceExists, src.ID())
+	}
+	x.lastSlot++
+	l := newLedger(x, src, x.lastSlot)
+	x.ids[src.ID()] = l
+	x.sources.Store(l.slot, l)
+	return l, nil
+}
+
+// Close takes the source and everything it holds out of the index. Calls after the first do nothing, and so does
+// anything else that is still done to the ledger: events that were under way when a source left never bring it back.
+func (l *Ledger) Close() {
+	l.x.mu.Lock()
+	defer l.x.mu.Unlock()
+	if l.closed {
+		return
+	}
+	l.closed = true
+	l.clearLocked()
+	delete(l.x.ids, l.src.ID())
+	l.x.sources.Delete(l.slot)
+	l.x.version.Add(1)
+}

@@ -1,0 +1,285 @@
+package indexer
+
+import (
+	"sync/atomic"
+
+	"github.com/kvscout/kvscout/events"
+)
+
+// Ledger is the book of one source: what it announced, under which engine hashes, how often, and what is known of its
+// history. The tree hears only what changes. One goroutine at a time writes a ledger's events, in the order of the
+// stream (rule 8).
+type Ledger struct {
+	x    *Index
+	src  events.Source
+	slot slot
+
+	// table is the published group table; replaced, never changed.
+	table atomic.Pointer[groups]
+	// doubts is the set of reasons why answers about the source are bounds.
+	doubts atomic.Uint32
+	stats  counters
+	fresh  fresh
+
+	// The book; guarded by x.mu.
+	closed  bool
+	blocks  map[events.Hash]*block
+	alias   map[uint64]events.Hash // integer form of digests, for engines that mix both forms
+	orphans orphanage
+	batch   uint64   // number of the batch being applied
+	hinted  []*block // blocks whose identity the current batch told ahead of their store
+}
+
+// block is what a source says about one engine hash.
+type block struct {
+	hash   events.Hash
+	scope  *scope
+	place  place
+	mask   mask
+	copies []copies
+	next   *block // the same hash in another scope
+	gone   bool   // forgotten: a batch may still point at it
+}
+
+// copies counts how often a block was stored into one tier of one group.
+type copies struct {
+	bit   mask
+	n     uint32
+	since uint64 // batch in which n last rose from 0
+}
+
+func newLedger(x *Index, src events.Source, s slot) *Ledger {
+	l := &Ledger{x: x, src: src, slot: s, blocks: make(map[events.Hash]*block), alias: make(map[uint64]events.Hash)}
+	l.orphans.init(x.opts.MaxOrphanBlocks)
+	l.table.Store(&groups{})
+	l.doubt(doubtHistory, true)
+	if src.Hides(events.HiddenWindow) {
+		l.doubt(doubtWindow, true)
+	}
+	if src.Hides(events.HiddenState) {
+		l.doubt(doubtState, true)
+	}
+	if src.Hides(events.HiddenNamespace) {
+		l.doubt(doubtNamespace, true)
+	}
+	return l
+}
+
+// Source is what was given to Open.
+func (l *Ledger) Source() events.Source { return l.src }
+
+// Apply applies one batch: its events in order, each fault costing one event (rule 10). The batch is not kept.
+func (l *Ledger) Apply(b *events.Batch) {
+	x := l.x
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if l.closed {
+		return
+	}
+	l.batch++
+	l.stats.batches.Add(1)
+	for _, r := range b.Rejects {
+		l.Reject(r)
+	}
+	// What precedes a clear leaves no trace, so identities are looked ahead only behind the last one.
+	list := b.Events
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].Kind == events.Cleared {
+			l.countLocked(list[:i])
+			l.applyLocked(&list[i])
+			list = list[i+1:]
+			break
+		}
+	}
+	l.hintLocked(list)
+	for i := range list {
+		l.applyLocked(&list[i])
+	}
+	l.dropHintsLocked()
+	x.version.Add(1)
+}
+
+func (l *Ledger) applyLocked(e *events.Event) {
+	l.stats.kinds[e.Kind].Add(1)
+	switch e.Kind {
+	case events.Stored:
+		if e.Tier == events.TierUnknown {
+			l.Reject(events.ReasonUnknownTier)
+		}
+		if r, ok := l.storeLocked(e); !ok {
+			l.Reject(r)
+		}
+	case events.Removed:
+		for _, h := range e.Hashes {
+			l.removeLocked(e, h)
+		}
+	case events.Cleared:
+		l.clearLocked()
+		// A clear is a known state: whatever came before no longer matters.
+		l.doubt(doubtHistory|doubtGap|doubtAmbiguous, false)
+	case events.TierCleared:
+		l.clearTierLocked(e.Tier)
+	}
+}
+
+func (l *Ledger) countLocked(list []events.Event) {
+	for i := range list {
+		l.stats.kinds[list[i].Kind].Add(1)
+	}
+}
+
+// addLocked counts one more copy of b.
+func (l *Ledger) addLocked(b *block, group int, tier events.Tier) {
+	want := bit(group, tier)
+	for i := range b.copies {
+		if b.copies[i].bit == want {
+			b.copies[i].n++
+			return
+		}
+	}
+	b.copies = append(b.copies, copies{bit: want, n: 1, since: l.batch})
+	l.stats.resident[tier].Add(1)
+	l.publishLocked(b, b.mask|want)
+}
+
+// takeLocked counts one copy less of b, or all of them.
+func (l *Ledger) takeLocked(b *block, which mask, all bool) {
+	for i := range b.copies {
+		c := &b.copies[i]
+		if c.bit != which {
+			continue
+		}
+		if c.n--; c.n > 0 && !all {
+			return
+		}
+		b.copies = append(b.copies[:i], b.copies[i+1:]...)
+		l.stats.resident[tierOf(which)].Add(-1)
+		l.publishLocked(b, b.mask&^which)
+		break
+	}
+	if len(b.copies) == 0 {
+		l.forgetLocked(b)
+	}
+}
+
+func tierOf(which mask) events.Tier {
+	for t := range events.TierCount {
+		for g := range maxGroups {
+			if which == bit(g, events.Tier(t)) {
+				return events.Tier(t)
+			}
+		}
+	}
+	return events.TierUnknown
+}
+
+func (l *Ledger) publishLocked(b *block, m mask) {
+	if m == b.mask {
+		return
+	}
+	b.mask = m
+	l.x.tree.hold(b.place, holder{slot: l.slot, via: b.hash.Lo, mask: m})
+}
+
+// forgetLocked drops a block that holds nothing, with its place.
+func (l *Ledger) forgetLocked(b *block) {
+	b.gone = true
+	switch head := l.blocks[b.hash]; {
+	case head == b && b.next == nil:
+		delete(l.blocks, b.hash)
+		if b.hash.Digest() && l.alias[b.hash.Lo] == b.hash {
+			delete(l.alias, b.hash.Lo)
+		}
+	case head == b:
+		l.blocks[b.hash] = b.next
+	default:
+		for o := head; o != nil; o = o.next {
+			if o.next == b {
+				o.next = b.next
+				break
+			}
+		}
+	}
+	l.stats.handles.Add(-1)
+	l.x.tree.release(b.place)
+	l.x.leaveLocked(b.scope)
+}
+
+// findLocked is the first block under hash h; more follow by next. An engine may name by an integer what it announced
+// as a digest.
+func (l *Ledger) findLocked(h events.Hash) *block {
+	if b := l.blocks[h]; b != nil || h.Digest() || len(l.alias) == 0 {
+		return b
+	}
+	if full, ok := l.alias[h.Lo]; ok {
+		return l.blocks[full]
+	}
+	return nil
+}
+
+// removeLocked takes one copy of hash h away. A removal whose hash fits blocks of several scopes takes all of them:
+// none may be credited that could be gone.
+func (l *Ledger) removeLocked(e *events.Event, h events.Hash) {
+	id := ungrouped
+	if e.HasGroup {
+		id = e.Group
+	}
+	g := l.table.Load().find(id)
+	var fit []*block
+	if g >= 0 {
+		which := bit(g, e.Tier)
+		for b := l.findLocked(h); b != nil; b = b.next {
+			if b.mask&which != 0 {
+				fit = append(fit, b)
+			}
+		}
+		if len(fit) == 1 {
+			l.takeLocked(fit[0], which, false)
+			return
+		}
+		for _, b := range fit {
+			l.takeLocked(b, which, true)
+		}
+	}
+	switch {
+	case len(fit) > 1:
+		l.doubt(doubtAmbiguous, true)
+		l.Reject(events.ReasonAmbiguous)
+	case !l.orphans.remove(h, id, e.Tier):
+		l.Reject(events.ReasonUnknownRemoval)
+	}
+}
+
+// clearLocked drops everything the source holds.
+func (l *Ledger) clearLocked() {
+	for _, b := range l.blocks {
+		for ; b != nil; b = b.next {
+			if b.mask != 0 {
+				l.x.tree.hold(b.place, holder{slot: l.slot, via: b.hash.Lo})
+			}
+			l.x.tree.release(b.place)
+			l.x.leaveLocked(b.scope)
+		}
+	}
+	clear(l.blocks)
+	clear(l.alias)
+	l.orphans.clear()
+	l.table.Store(&groups{})
+	l.stats.clearGauges()
+}
+
+func (l *Ledger) clearTierLocked(tier events.Tier) {
+	var all []*block
+	for _, b := range l.blocks {
+		for ; b != nil; b = b.next {
+			all = append(all, b)
+		}
+	}
+	for _, b := range all {
+		for g := range maxGroups {
+			if which := bit(g, tier); b.mask&which != 0 {
+				l.takeLocked(b, which, true)
+			}
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package indexer
+
+import (
+	"slices"
+
+	"github.com/kvscout/kvscout/events"
+)
+
+// match turns the rows of one source into its answer.
+func (l *Ledger) match(q *Query, rows []*row) Match {
+	m := Match{Source: l.src, Bound: l.bound(*q), Freshness: l.Freshness()}
+	if q.MediaUnnamed {
+		m.Bound = newBound(m.Bound.Doubt | doubtMedia)
+	}
+	if sizes := l.blockSizes(); len(sizes) > 0 {
+		m.BlockSize = sizes[0]
+	}
+	if len(rows) == 0 {
+		return m
+	}
+	slices.SortFunc(rows, func(a, b *row) int { return a.size - b.size })
+	m.BlockSize = rows[0].size
+	v := &verdict{groups: *l.table.Load(), rows: rows, prompt: promptTokens(q), eagle: l.src.SpeculativeEAGLE}
+	if l.src.PairKeys {
+		v.prompt-- // n tokens make n-1 pairs
+	}
+	m.Held = v.held()
+	before := 0
+	for t := range events.TierUnknown {
+		tiers := tierSet(1)<<(t+1) - 1
+		run := v.accepted(tiers, v.prompt, false)
+		m.Covered[t] = run - before
+		before = run
+		m.With[t] = v.reusable(tiers)
+	}
+	m.With[events.TierUnknown] = m.With[events.TierUnknown-1]
+	m.Reusable = m.With[events.TierDevice]
+	return m
+}
+
+func promptTokens(q *Query) int {
+	switch {
+	case q.Keys == nil:
+		return len(q.Tokens)
+	case q.PromptTokens > 0:
+		return q.PromptTokens
+	default:
+		return len(q.Keys) * q.KeySize
+	}
+}
+
+// verdict weighs the rows of one source, one for each block size it uses, sorted by size.
+type verdict struct {
+	groups groups
+	rows   []*row
+	prompt int // tokens, or pairs
+	eagle  bool
+}
+
+const device tierSet = 1 << events.TierDevice
+
+// held is the leading run on the device, whatever sparse groups keep.
+func (v *verdict) held() int {
+	if len(v.rows) > 1 && !v.split() {
+		return v.union(device, v.prompt)
+	}
+	best := 0
+	for _, r := range v.rows {
+		n, ok := v.groups.dense(r, device, len(r.masks))
+		if !ok {
+			n = v.groups.accept(r, device, len(r.masks), false)
+		}
+		best = max(best, n*r.size)
+	}
+	return best
+}
+
+// reusable applies the caps of rule 7: the engine always computes the last token, and vLLM with EAGLE drops the last
+// block that it matched.
+func (v *verdict) reusable(tiers tierSet) int {
+	size := v.rows[0].size
+	n := v.accepted(tiers, max(0, v.prompt-1), v.eagle)
+	if v.eagle {
+		n = max(0, n-size)
+	}
+	return n
+}
+
+// split says whether the groups of the source live in different block sizes, so that all of them must agree. Otherwise
+// several sizes are several copies, such as tiers with blocks of their own size.
+func (v *verdict) split() bool {
+	for i := range v.groups {
+		for j := range i {
+			if !slices.ContainsFunc(v.groups[i].sizes, func(s int) bool { return slices.Contains(v.groups[j].sizes, s) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// accepted is the largest number of leading tokens, at most limit, that all groups accept.
+func (v *verdict) accepted(tiers tierSet, limit int, lookahead bool) int {
+	if len(v.rows) == 1 && !v.split() {
+		r := v.rows[0]
+		return v.groups.accept(r, tiers, limit/r.size, lookahead) * r.size
+	}
+	if !v.split() {
+		return v.union(tiers, limit)
+	}
+	// Each size narrows the length until all agree. A size in which nothing is held accepts nothing.
+	for _, g := range v.groups {
+		for _, s := range g.sizes {
+			if !slices.ContainsFunc(v.rows, func(r *row) bool { return r.size == s }) {
+				return 0
+			}
+		}
+	}
+	for {
+		before := limit
+		for _, r := range v.rows {
+			limit = v.groups.accept(r, tiers, limit/r.size, lookahead) * r.size
+		}
+		if limit == before || limit == 0 {
+			return limit
+		}
+	}
+}
+
+// union is the leading run that blocks of any size cover together, cut to whole blocks of the smallest size.
+func (v *verdict) union(tiers tierSet, limit int) int {
+	run := 0
+	for grown := true; grown; {
+		grown = false
+		for _, r := range v.rows {
+			for v.covers(r, run/r.size, tiers) {
+				run = (run/r.size + 1) * r.size
+				grown = true
+			}
+		}
+	}
+	size := v.rows[0].size
+	return min(run, limit) / size * size
+}
+
+func (v *verdict) covers(r *row, block int, tiers tierSet) bool {
+	ok := false
+	for i := range v.groups {
+		if v.groups[i].spec.Dense() && slices.Contains(v.groups[i].sizes, r.size) {
+			if !r.at(block).in(i, tiers) {
+				return false
+			}
+			ok = true
+		}
+	}
+	return ok
+}

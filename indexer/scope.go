@@ -1,0 +1,62 @@
+package indexer
+
+import "slices"
+
+// Scope is what a tree is keyed by. Nothing ever matches across scopes (rule 3).
+type Scope struct {
+	Model string
+	Namespace
+	// BlockSize is in tokens (pairs, with Pairs).
+	BlockSize int
+	// Pairs says that the engine keys by bigrams, so block i covers one token more.
+	Pairs bool
+}
+
+// family is a scope without its block size: what a request names. A pool may mix block sizes (rule 4).
+type family struct {
+	model string
+	Namespace
+}
+
+// scope is a Scope that exists: at least one block of it is known.
+type scope struct {
+	Scope
+	root   place
+	seed   uint64
+	blocks int // of all sources; writers only
+}
+
+func (s Scope) family() family { return family{model: s.Model, Namespace: s.Namespace} }
+
+// enterLocked is the scope, made if new, with one more block in it. Needs x.mu.
+func (x *Index) enterLocked(want Scope) *scope {
+	key := want.family()
+	have, _ := x.families.Load(key)
+	for _, s := range have {
+		if s.Scope == want {
+			s.blocks++
+			return s
+		}
+	}
+	s := &scope{Scope: want, root: x.tree.root(), seed: want.Seed(), blocks: 1}
+	// The slice is published: it is replaced, never changed.
+	x.families.Store(key, append(slices.Clone(have), s))
+	return s
+}
+
+// leaveLocked takes one block out of the scope, which goes with its last one. Needs x.mu.
+func (x *Index) leaveLocked(s *scope) {
+	s.blocks--
+	if s.blocks > 0 {
+		return
+	}
+	key := s.family()
+	have, _ := x.families.Load(key)
+	rest := slices.DeleteFunc(slices.Clone(have), func(o *scope) bool { return o == s })
+	if len(rest) == 0 {
+		x.families.Delete(key)
+	} else {
+		x.families.Store(key, rest)
+	}
+	x.tree.release(s.root)
+}

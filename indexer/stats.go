@@ -1,0 +1,116 @@
+package indexer
+
+import (
+	"sync/atomic"
+
+	"github.com/kvscout/kvscout/events"
+)
+
+// counters are a source's running counts. They are read while the source is written.
+type counters struct {
+	batches        atomic.Uint64
+	kinds          [events.TierCleared + 1]atomic.Uint64
+	rejected       [events.ReasonCount]atomic.Uint64
+	reports        atomic.Uint64
+	replayed       atomic.Uint64
+	bytes          atomic.Uint64
+	gaps, resets   atomic.Uint64
+	lost           atomic.Uint64
+	handles        atomic.Int64
+	orphansDropped atomic.Int64
+	resident       [events.TierCount]atomic.Int64
+}
+
+func (c *counters) clearGauges() {
+	c.handles.Store(0)
+	for i := range c.resident {
+		c.resident[i].Store(0)
+	}
+}
+
+// SourceStats is what one source did since it was opened, and what it holds now.
+type SourceStats struct {
+	// Batches applied; events in them by kind.
+	Batches, Stored, Removed, Cleared uint64
+	// Rejected counts by events.Reason what was not applied.
+	Rejected [events.ReasonCount]uint64
+	// ReuseReports counts stores taken as reports of what is held (only for sources configured so).
+	ReuseReports uint64
+	// Replayed counts batches fetched by replay; Bytes the payloads received.
+	Replayed, Bytes uint64
+	// Gaps counts losses that could not be filled, Lost the batches in them, Resets the restarts of the engine.
+	Gaps, Lost, Resets uint64
+	// Handles is the number of engine hashes known now; Resident the blocks now in each tier, a block in two groups
+	// counting twice.
+	Handles  int
+	Resident [events.TierCount]int
+	// OrphanStores and OrphanBlocks wait for a parent now; OrphansDropped were given up.
+	OrphanStores, OrphanBlocks, OrphansDropped int
+	// BlockSizes that the source uses now, in tokens.
+	BlockSizes []int
+	Bound      Bound
+}
+
+// Stats is a snapshot of the source.
+func (l *Ledger) Stats() SourceStats {
+	c := &l.stats
+	s := SourceStats{
+		Batches:        c.batches.Load(),
+		Stored:         c.kinds[events.Stored].Load(),
+		Removed:        c.kinds[events.Removed].Load(),
+		Cleared:        c.kinds[events.Cleared].Load() + c.kinds[events.TierCleared].Load(),
+		ReuseReports:   c.reports.Load(),
+		Replayed:       c.replayed.Load(),
+		Bytes:          c.bytes.Load(),
+		Gaps:           c.gaps.Load(),
+		Lost:           c.lost.Load(),
+		Resets:         c.resets.Load(),
+		Handles:        int(c.handles.Load()),
+		OrphansDropped: int(c.orphansDropped.Load()),
+		BlockSizes:     l.blockSizes(),
+		Bound:          l.bound(Query{}),
+	}
+	for i := range c.rejected {
+		s.Rejected[i] = c.rejected[i].Load()
+	}
+	for i := range c.resident {
+		s.Resident[i] = int(c.resident[i].Load())
+	}
+	l.x.mu.Lock()
+	s.OrphanStores, s.OrphanBlocks = l.orphans.waiting()
+	l.x.mu.Unlock()
+	return s
+}
+
+// Reject counts something of the source that was not applied. It may be called from any goroutine.
+func (l *Ledger) Reject(r events.Reason) {
+	if r < events.ReasonCount {
+		l.stats.rejected[r].Add(1)
+	}
+}
+
+// Stats describes the whole index.
+type Stats struct {
+	Version uint64
+	// Sources that are open; Scopes with at least one block; Blocks that anyone holds or that lead to one.
+	Sources, Scopes, Blocks int
+	// HolderBlocks is the sum of what the sources hold.
+	HolderBlocks int
+}
+
+// Stats is a snapshot of the index.
+func (x *Index) Stats() Stats {
+	s := Stats{Version: x.Version(), Blocks: x.tree.size()}
+	x.families.Range(func(_ family, list []*scope) bool {
+		s.Scopes += len(list)
+		return true
+	})
+	x.sources.Range(func(_ slot, l *Ledger) bool {
+		s.Sources++
+		for i := range l.stats.resident {
+			s.HolderBlocks += int(l.stats.resident[i].Load())
+		}
+		return true
+	})
+	return s
+}

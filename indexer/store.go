@@ -1,0 +1,331 @@
+package indexer
+
+import (
+	"strings"
+
+	"github.com/kvscout/kvscout/events"
+)
+
+// identity is where a dense store puts its blocks.
+type identity struct {
+	blocks []*block
+	fresh  []*block // those of blocks made for this store
+}
+
+// storeLocked applies one BlockStored. When it is not applied the reason is returned with false; an orphan that waits
+// is neither applied nor rejected.
+func (l *Ledger) storeLocked(e *events.Event) (events.Reason, bool) {
+	if len(e.Hashes) == 0 {
+		return 0, true // a sparse group may keep nothing of a range
+	}
+	if shape, r := shapeOf(e); shape == shapeBad {
+		return r, false
+	} else if shape == shapeSparse {
+		return l.storeByHashLocked(e)
+	}
+	id, wait, r, ok := l.identifyLocked(e)
+	switch {
+	case wait:
+		dropped := l.orphans.add(e)
+		l.stats.orphansDropped.Add(int64(dropped))
+		for range dropped {
+			l.Reject(events.ReasonOrphanDropped)
+		}
+		return 0, true
+	case !ok:
+		return r, false
+	}
+	if l.reportedLocked(e, id.blocks) {
+		l.stats.reports.Add(1)
+		return 0, true
+	}
+	g, ok := l.learnLocked(e, e.BlockSize)
+	if !ok {
+		l.undoLocked(id.fresh)
+		return events.ReasonBadEvent, false
+	}
+	for _, b := range id.blocks {
+		l.addLocked(b, g, e.Tier)
+	}
+	l.adoptLocked(e.Hashes)
+	return 0, true
+}
+
+type shape uint8
+
+const (
+	shapeBad    shape = iota
+	shapeDense        // hashes cover the tokens
+	shapeSparse       // hashes name some blocks of the range, or of no range at all
+)
+
+// shapeOf says how a store's hashes relate to its tokens. A sparse group's store carries the tokens of a whole range
+// and the hashes of the blocks it keeps (vllm-project/vllm#44451); a tier placeholder carries no tokens.
+func shapeOf(e *events.Event) (shape, events.Reason) {
+	n := len(e.Tokens)
+	if e.Pairs && n > 0 {
+		n--
+	}
+	switch {
+	case n == 0:
+		return shapeSparse, 0
+	case e.BlockSize <= 0:
+		return shapeBad, events.ReasonBadBlockSize
+	case n%e.BlockSize == 0 && n/e.BlockSize == len(e.Hashes):
+		return shapeDense, 0
+	case !e.Spec.Dense():
+		return shapeSparse, 0
+	case n < e.BlockSize:
+		return shapeBad, events.ReasonPartialBlock
+	default:
+		return shapeBad, events.ReasonNotDense
+	}
+}
+
+// storeByHashLocked applies a store whose blocks are known by earlier or hinted announcements only. Each unknown hash
+// is counted; the known ones apply.
+func (l *Ledger) storeByHashLocked(e *events.Event) (events.Reason, bool) {
+	missing := 0
+	for _, h := range e.Hashes {
+		b := l.findLocked(h)
+		if b == nil {
+			missing++
+			continue
+		}
+		for o := b; o != nil; o = o.next {
+			if o.scope.BlockSize == e.BlockSize {
+				b = o
+				break
+			}
+		}
+		g, ok := l.learnLocked(e, b.scope.BlockSize)
+		if !ok {
+			return events.ReasonBadEvent, false
+		}
+		l.addLocked(b, g, e.Tier)
+	}
+	for range missing - 1 {
+		l.Reject(events.ReasonUnknownBlock)
+	}
+	return events.ReasonUnknownBlock, missing == 0
+}
+
+// learnLocked notes what the event says about its group and returns the group's position.
+func (l *Ledger) learnLocked(e *events.Event, size int) (int, bool) {
+	next, at, ok := l.table.Load().learn(e, size)
+	if next != nil {
+		l.table.Store(&next)
+	}
+	return at, ok
+}
+
+// identifyLocked finds or makes the blocks of a dense store. wait means that its parent is not known.
+func (l *Ledger) identifyLocked(e *events.Event) (id identity, wait bool, r events.Reason, ok bool) {
+	if l.loops(e) {
+		return id, false, events.ReasonSelfParent, false
+	}
+	sc, parent, wait, r, ok := l.parentLocked(e)
+	if !ok {
+		return id, wait, r, false
+	}
+	first := extras{}
+	if !e.HasParent || l.rootParentLocked(e) {
+		first = l.extrasOf(e, 0, true)
+	}
+	at, seed := parent, sc.Seed()
+	var key Key
+	var buf []byte
+	for i, h := range e.Hashes {
+		x := first
+		if i > 0 || parent != 0 {
+			x = l.extrasOf(e, i, false)
+		}
+		from, to := i*e.BlockSize, (i+1)*e.BlockSize
+		if e.Pairs {
+			to++
+		}
+		key, buf = blockKey(buf, e.Tokens[from:to], x.media, x.opaque, seed)
+		b, fresh, ok := l.placeLocked(h, sc, at, key)
+		if !ok {
+			l.undoLocked(id.fresh)
+			return identity{}, false, events.ReasonConflict, false
+		}
+		id.blocks = append(id.blocks, b)
+		if fresh {
+			id.fresh = append(id.fresh, b)
+		}
+		at = b.place
+	}
+	return id, false, 0, true
+}
+
+// loops says whether the store names a block as its own ancestor.
+func (l *Ledger) loops(e *events.Event) bool {
+	seen := make(map[events.Hash]struct{}, len(e.Hashes)+1)
+	if e.HasParent {
+		seen[e.Parent] = struct{}{}
+	}
+	for _, h := range e.Hashes {
+		if _, ok := seen[h]; ok {
+			return true
+		}
+		seen[h] = struct{}{}
+	}
+	return false
+}
+
+// rootParentLocked says whether the parent is the integer 0 by which llm-d's simulator, its storage publisher and
+// LMCache mean "none". A digest is 0 once in 2^64 blocks; where 0 is a known block it is that block.
+func (l *Ledger) rootParentLocked(e *events.Event) bool {
+	return e.HasParent && e.Parent == events.Hash{} && l.findLocked(e.Parent) == nil
+}
+
+// parentLocked finds the scope of a store and the place it hangs under: 0 for a prompt's first block. A child's
+// namespace is its parent's, since engines announce a salt on the first block only.
+func (l *Ledger) parentLocked(e *events.Event) (sc Scope, at place, wait bool, r events.Reason, ok bool) {
+	if !e.HasParent || l.rootParentLocked(e) {
+		sc, r, ok = l.rootScope(e)
+		return sc, 0, false, r, ok
+	}
+	p := l.findLocked(e.Parent)
+	if p == nil {
+		return sc, 0, true, 0, false
+	}
+	var fit *block
+	sized := false
+	for ; p != nil; p = p.next {
+		if p.scope.BlockSize != e.BlockSize || p.scope.Pairs != e.Pairs {
+			continue
+		}
+		sized = true
+		if e.LoraName != "" && e.LoraName != p.scope.Adapter || e.Salt != "" && e.Salt != p.scope.Salt {
+			continue
+		}
+		if fit != nil {
+			return sc, 0, false, events.ReasonAmbiguous, false
+		}
+		fit = p
+	}
+	switch {
+	case fit != nil:
+		return fit.scope.Scope, fit.place, false, 0, true
+	case sized:
+		return sc, 0, false, events.ReasonConflict, false
+	default:
+		return sc, 0, false, events.ReasonBlockSizeMismatch, false
+	}
+}
+
+// rootScope is the scope that a store without a parent names.
+func (l *Ledger) rootScope(e *events.Event) (Scope, events.Reason, bool) {
+	if e.LoraName == "" && e.HasLoraID && e.LoraID != 0 {
+		return Scope{}, events.ReasonAdapterUnnamed, false
+	}
+	sc := Scope{Model: l.src.Model, BlockSize: e.BlockSize, Pairs: e.Pairs}
+	sc.Adapter = e.LoraName
+	sc.Salt = l.extrasOf(e, 0, true).salt
+	if e.Salt != "" {
+		sc.Salt = e.Salt
+	}
+	return sc, 0, true
+}
+
+func (l *Ledger) extrasOf(e *events.Event, i int, first bool) extras {
+	if i >= len(e.Extras) {
+		return extras{}
+	}
+	return readExtras(e.Extras[i], e.LoraName, first, l.legacyMedia())
+}
+
+// legacyMedia says whether the engine names multimodal items by bare digests (vLLM 0.18).
+func (l *Ledger) legacyMedia() bool { return strings.HasPrefix(l.src.Version, "0.18") }
+
+// placeLocked is the block that hash h names at this key after parent (0: the scope's root), made if new. ok is false
+// when the hash already names other content in that scope: the first meaning stays.
+func (l *Ledger) placeLocked(h events.Hash, sc Scope, parent place, key Key) (b *block, fresh, ok bool) {
+	head := l.findLocked(h)
+	var same *block
+	for o := head; o != nil; o = o.next {
+		if o.scope.Scope == sc {
+			same = o
+		}
+	}
+	s := l.x.enterLocked(sc)
+	if parent == 0 {
+		parent = s.root
+	}
+	at := l.x.tree.child(parent, key)
+	if same != nil {
+		l.x.tree.release(at)
+		l.x.leaveLocked(s)
+		return same, false, same.place == at
+	}
+	b = &block{hash: h, scope: s, place: at, next: l.blocks[h]}
+	l.blocks[h] = b
+	if h.Digest() {
+		l.alias[h.Lo] = h
+	}
+	l.stats.handles.Add(1)
+	return b, true, true
+}
+
+// undoLocked forgets blocks made for a store that was then refused, the last first.
+func (l *Ledger) undoLocked(fresh []*block) {
+	for i := len(fresh) - 1; i >= 0; i-- {
+		if !fresh[i].gone && len(fresh[i].copies) == 0 {
+			l.forgetLocked(fresh[i])
+		}
+	}
+}
+
+// hintLocked takes the identities that dense stores of a batch tell, ahead of sparse stores that name the same blocks
+// by hash: vLLM sends a sliding-window group's store before the full group's (rule 6).
+func (l *Ledger) hintLocked(list []events.Event) {
+	sparse := false
+	for i := range list {
+		e := &list[i]
+		if e.Kind != events.Stored || len(e.Hashes) == 0 {
+			continue
+		}
+		switch s, _ := shapeOf(e); {
+		case s == shapeSparse:
+			sparse = true
+		case s == shapeDense && sparse:
+			if id, _, _, ok := l.identifyLocked(e); ok {
+				l.hinted = append(l.hinted, id.fresh...)
+			}
+		}
+	}
+}
+
+// dropHintsLocked forgets hinted blocks that no store of the batch came to hold.
+func (l *Ledger) dropHintsLocked() {
+	l.undoLocked(l.hinted)
+	l.hinted = l.hinted[:0]
+}
+
+// reportedLocked says whether a store repeats, in a source configured so, what is held since an earlier batch: a reuse
+// report, which is no copy (vLLM kv_cache_report_mode "full").
+func (l *Ledger) reportedLocked(e *events.Event, blocks []*block) bool {
+	if !l.src.ReuseReports || e.HasParent {
+		return false
+	}
+	id := ungrouped
+	if e.HasGroup {
+		id = e.Group
+	}
+	g := l.table.Load().find(id)
+	if g < 0 {
+		return false
+	}
+	for _, b := range blocks {
+		held := false
+		for _, c := range b.copies {
+			held = held || c.bit == bit(g, e.Tier) && c.since < l.batch
+		}
+		if !held {
+			return false
+		}
+	}
+	return true
+}

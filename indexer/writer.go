@@ -1,0 +1,108 @@
+package indexer
+
+import (
+	"errors"
+	"time"
+
+	"github.com/kvscout/kvscout/events"
+)
+
+// Writer turns one stream's payloads into changes of the index: it is the events.Sink behind which the index lies.
+// Batches may name another rank than the stream's; the rank on the wire wins, and each rank keeps a ledger of its own.
+// Like every sink it is called from one goroutine at a time.
+type Writer struct {
+	x       *Index
+	src     events.Source
+	decoder *events.Decoder
+	batch   events.Batch
+	main    *Ledger
+	ranks   map[int]*Ledger // of other ranks than the stream's
+}
+
+// NewWriter opens the source. It errs with ErrSourceExists.
+func (x *Index) NewWriter(src events.Source, limits events.Limits) (*Writer, error) {
+	l, err := x.Open(src)
+	if err != nil {
+		return nil, err
+	}
+	return &Writer{x: x, src: src, decoder: events.NewDecoder(limits), main: l, ranks: make(map[int]*Ledger)}, nil
+}
+
+// Ledger is the book of the stream's own rank.
+func (w *Writer) Ledger() *Ledger { return w.main }
+
+// Apply decodes a payload and applies it.
+func (w *Writer) Apply(seq uint64, payload []byte, received time.Time) {
+	err := w.decoder.Decode(payload, &w.batch)
+	l := w.of(&w.batch)
+	w.main.heard(seq, received, len(payload))
+	if l != w.main {
+		l.heard(seq, received, 0)
+	}
+	if err != nil {
+		reason := events.ReasonBadPayload
+		if errors.Is(err, events.ErrTooLarge) {
+			reason = events.ReasonTooLarge
+		}
+		l.Reject(reason)
+	}
+	l.Apply(&w.batch)
+}
+
+// of is the ledger of the batch's rank.
+func (w *Writer) of(b *events.Batch) *Ledger {
+	if !b.HasRank || b.Rank == w.src.Rank {
+		return w.main
+	}
+	if l, ok := w.ranks[b.Rank]; ok {
+		return l
+	}
+	const maxRanks = 1024
+	src := w.src
+	src.Rank = b.Rank
+	if len(w.ranks) < maxRanks && b.Rank >= 0 {
+		if l, err := w.x.Open(src); err == nil {
+			l.doubts.Store(w.main.doubts.Load())
+			w.ranks[b.Rank] = l
+			return l
+		}
+	}
+	// Another stream owns that rank: its own events are the ones to believe.
+	w.main.Reject(events.ReasonRankUnknown)
+	b.Events, b.Rejects = nil, nil
+	return w.main
+}
+
+func (w *Writer) each(do func(*Ledger)) {
+	do(w.main)
+	for _, l := range w.ranks {
+		do(l)
+	}
+}
+
+// Reset drops what the source held.
+func (w *Writer) Reset() { w.each((*Ledger).Reset) }
+
+// Joined notes where the known history begins.
+func (w *Writer) Joined(_ uint64, complete bool) {
+	w.each(func(l *Ledger) { l.Joined(complete) })
+}
+
+// Gap notes that batches from..to are lost.
+func (w *Writer) Gap(from, to uint64) {
+	w.each(func(l *Ledger) { l.Gap(to - from + 1) })
+}
+
+// State notes a change of state.
+func (w *Writer) State(s events.State, why error) {
+	w.each(func(l *Ledger) { l.setState(s, why) })
+}
+
+// Reject counts something not applied.
+func (w *Writer) Reject(r events.Reason) { w.main.Reject(r) }
+
+// Replayed counts batches fetched by replay.
+func (w *Writer) Replayed(n int) { w.main.stats.replayed.Add(uint64(max(n, 0))) }
+
+// Close takes the source out of the index.
+func (w *Writer) Close() { w.each((*Ledger).Close) }

@@ -1,0 +1,144 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/recording"
+	"github.com/kvscout/kvscout/indexer"
+)
+
+// player keeps an index as a recording goes by.
+type player struct {
+	opts     Options
+	complete map[string]bool
+	index    *indexer.Index
+	feeds    map[string]*feed
+	report   Report
+}
+
+type feed struct {
+	*events.Feed
+	writer *indexer.Writer
+}
+
+func newPlayer(opts Options, complete map[string]bool) *player {
+	return &player{opts: opts, complete: complete, index: indexer.New(opts.Index), feeds: make(map[string]*feed)}
+}
+
+func (p *player) play(ctx context.Context, rec *recording.Record) error {
+	switch rec.Kind {
+	case recording.KindSource:
+		return p.open(rec)
+	case recording.KindMessage:
+		f, ok := p.feeds[rec.Source]
+		if !ok {
+			return fmt.Errorf("%w: %s", ErrUnknownSource, rec.Source)
+		}
+		// A message that is none is counted by its source, as live.
+		_, _ = f.Frames(rec.Frames, time.Unix(0, rec.Time))
+	case recording.KindRequest:
+		return p.predict(ctx, rec)
+	}
+	return nil
+}
+
+func (p *player) open(rec *recording.Record) error {
+	if _, ok := p.feeds[rec.Source]; ok {
+		return nil // described again, as when recordings are joined
+	}
+	src := *rec.Info
+	src.Model = "" // one pool; requests name models as clients do, adapters among them
+	w, err := p.index.NewWriter(src, events.Limits{})
+	if err != nil {
+		return err
+	}
+	if p.complete[rec.Source] {
+		w.Joined(0, true)
+	}
+	p.feeds[rec.Source] = &feed{Feed: events.NewFeed(w), writer: w}
+	return nil
+}
+
+func (p *player) predict(ctx context.Context, rec *recording.Record) error {
+	f, ok := p.feeds[rec.Source]
+	if !ok {
+		return fmt.Errorf("%w: %s", ErrUnknownSource, rec.Source)
+	}
+	r := rec.Request
+	if seq, ok := r.After[rec.Source]; f.Behind(seq, ok) {
+		// The client had lost the engine and seen less of it since than we played: the life we know has ended, though
+		// no batch of the next one has arrived.
+		f.Restart()
+	}
+	matches, err := p.index.Lookup(ctx, query(r))
+	if err != nil {
+		return err
+	}
+	for i := range matches {
+		if matches[i].Source.ID() == rec.Source {
+			p.compare(rec.Source, r, &matches[i])
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s", ErrUnknownSource, rec.Source)
+}
+
+func query(r *recording.Request) indexer.Query {
+	q := indexer.Query{
+		Namespace: indexer.Namespace{Salt: r.CacheSalt, Adapter: r.Adapter, Extra: r.ExtraKey},
+		AdapterID: r.LoraID,
+		Tokens:    r.Tokens,
+	}
+	for _, f := range r.Features {
+		q.Features = append(q.Features, indexer.Feature{Hash: f.Hash, Offset: f.Offset, Length: f.Length})
+	}
+	return q
+}
+
+func (p *player) compare(source string, r *recording.Request, m *indexer.Match) {
+	pr := Prediction{
+		Index:         p.report.Requests,
+		Source:        source,
+		Predicted:     m.Reusable,
+		Reported:      r.CachedTokens,
+		HostPredicted: m.With[events.TierHost] - m.Reusable,
+		HostReported:  r.HostCachedTokens,
+		HasHost:       r.HasHost,
+		Bound:         m.Bound,
+	}
+	diff := pr.Predicted - pr.Reported
+	low, high := diff, diff
+	if pr.HasHost {
+		host := pr.HostPredicted - pr.HostReported
+		low, high = min(low, host), max(high, host)
+	}
+	p.report.Requests++
+	switch {
+	case high > 0:
+		p.report.Over++
+	case low < 0:
+		p.report.Under++
+	default:
+		p.report.Equal++
+	}
+	switch m.Bound.Kind {
+	case indexer.Exact:
+		pr.Wrong = low != 0 || high != 0
+	case indexer.Upper:
+		pr.Wrong = low < 0
+	case indexer.Lower:
+		pr.Wrong = high > 0
+	}
+	switch {
+	case pr.Wrong:
+		p.report.Wrong++
+	case m.Bound.Kind != indexer.Exact:
+		p.report.Bounds++
+	}
+	if p.opts.Observe != nil {
+		p.opts.Observe(pr)
+	}
+}

@@ -1,0 +1,125 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/recording"
+	"github.com/kvscout/kvscout/indexer"
+)
+
+// ErrUnknownSource is a message or request of a source that the recording never described.
+var ErrUnknownSource = errors.New("source was not described")
+
+// Report is the outcome of one recording. Requests = Equal + Over + Under.
+type Report struct {
+	File     string `json:"file"`
+	Requests int    `json:"requests"`
+	// Equal, Over and Under compare the number predicted with the engine's, bounds included.
+	Equal int `json:"equal"`
+	Over  int `json:"over"`
+	Under int `json:"under"`
+	// Bounds counts answers that were bounds and held.
+	Bounds int `json:"bounds"`
+	// Wrong counts exact answers that differ, and bounds that did not hold.
+	Wrong   int     `json:"wrong"`
+	Seconds float64 `json:"seconds"`
+	// Torn says that the end of the file is missing; what came before was verified.
+	Torn bool `json:"torn,omitempty"`
+}
+
+// Prediction is one request's answer beside the engine's number, in tokens.
+type Prediction struct {
+	// Index counts the requests of the file from 0; Source ran it.
+	Index  int
+	Source string
+	// Predicted and Reported are tokens taken from the device; the Host pair what host memory adds, when reported.
+	Predicted, Reported         int
+	HostPredicted, HostReported int
+	HasHost                     bool
+	Bound                       indexer.Bound
+	Wrong                       bool
+}
+
+// Options of a verification. The zero value works.
+type Options struct {
+	Index indexer.Options
+	// Observe, when set, sees every prediction.
+	Observe func(Prediction)
+	// Progress, when set, is told how much of the file was read, in bytes.
+	Progress func(done, size int64)
+}
+
+// File verifies the recording at path. A torn end is reported, not an error; a file that holds no request is an error,
+// since it proves nothing.
+func File(ctx context.Context, path string, opts Options) (Report, error) {
+	start := time.Now()
+	complete, err := histories(path)
+	if err != nil {
+		return Report{}, err
+	}
+	r, err := recording.Open(path)
+	if err != nil {
+		return Report{}, err
+	}
+	defer r.Close()
+	p := newPlayer(opts, complete)
+	p.report.File = path
+	for ctx.Err() == nil {
+		rec, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if errors.Is(err, recording.ErrTorn) {
+			p.report.Torn = true
+			break
+		}
+		if err != nil {
+			return Report{}, fmt.Errorf("%s: %w", path, err)
+		}
+		if err := p.play(ctx, rec); err != nil {
+			return Report{}, fmt.Errorf("%s: %w", path, err)
+		}
+		if opts.Progress != nil {
+			opts.Progress(r.Offset(), r.Size())
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return Report{}, err
+	}
+	if p.report.Requests == 0 {
+		return Report{}, fmt.Errorf("%s: no requests to verify", path)
+	}
+	p.report.Seconds = time.Since(start).Seconds()
+	return p.report, nil
+}
+
+// histories finds the sources whose recording begins with the first batch that the engine published. Until that batch
+// arrives such a source is known to be empty, not unknown: the recording as a whole is the witness.
+func histories(path string) (map[string]bool, error) {
+	r, err := recording.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	seen := make(map[string]bool)
+	for {
+		rec, err := r.Next()
+		if err == io.EOF || errors.Is(err, recording.ErrTorn) {
+			return seen, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if _, ok := seen[rec.Source]; ok || rec.Kind != recording.KindMessage {
+			continue
+		}
+		if m, err := events.ParseFrames(rec.Frames); err == nil {
+			seen[rec.Source] = m.Seq == 0
+		}
+	}
+}
