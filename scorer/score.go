@@ -1,0 +1,73 @@
+package scorer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/indexer"
+)
+
+// ErrWeight is a tier weight outside 0 to 1.
+var ErrWeight = errors.New("bad tier weight")
+
+// Weights is what a token is worth by the fastest tier that holds it, each 0 to 1.
+type Weights [events.TierCount]float64
+
+// DefaultWeights is device 1, host 0.75, disk and shared 0.25, unknown 0.
+func DefaultWeights() Weights {
+	var w Weights
+	w[events.TierDevice] = 1
+	w[events.TierHost] = 0.75
+	w[events.TierDisk] = 0.25
+	w[events.TierShared] = 0.25
+	return w
+}
+
+// Validate reports every weight that is not between 0 and 1, NaN included, each wrapping ErrWeight.
+func (w Weights) Validate() error {
+	var faults []error
+	for t, v := range w {
+		if !(v >= 0 && v <= 1) {
+			faults = append(faults, fmt.Errorf("%w: %s is %v, want 0 to 1", ErrWeight, events.Tier(t), v))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Score rates a match between 0 and 1: the sum over tiers of weight times the tokens newly covered by the tier, by the
+// tokens of the prompt. A stale source is worth nothing (rule 12).
+func Score(m *indexer.Match, prompt int, w Weights) float64 {
+	if prompt <= 0 || m.Freshness.State == events.StateStale {
+		return 0
+	}
+	sum := 0.0
+	for t, tokens := range m.Covered {
+		sum += w[t] * float64(tokens)
+	}
+	return min(1, sum/float64(prompt))
+}
+
+// Ranked is a match with its score.
+type Ranked struct {
+	indexer.Match
+	Score float64
+}
+
+// Rank scores matches and sorts them, the best first, ties by worker and rank.
+func Rank(matches []indexer.Match, prompt int, w Weights) []Ranked {
+	out := make([]Ranked, len(matches))
+	for i := range matches {
+		out[i] = Ranked{Match: matches[i], Score: Score(&matches[i], prompt, w)}
+	}
+	slices.SortFunc(out, func(a, b Ranked) int {
+		return cmp.Or(
+			cmp.Compare(b.Score, a.Score),
+			cmp.Compare(a.Source.Worker, b.Source.Worker),
+			cmp.Compare(a.Source.Rank, b.Source.Rank),
+		)
+	})
+	return out
+}
