@@ -1,0 +1,97 @@
+# Everything a developer or CI runs. `make help` lists the targets. Tools are built from tools/go.mod, Python packages
+# come from test/requirements.txt; nothing is installed outside of this folder.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := all
+
+# The toolchain at hand is the one used; none is downloaded.
+export GOTOOLCHAIN := local
+
+FUZZTIME  ?= 10s
+BENCH     ?= .
+TESTFLAGS ?=
+AGAINST   ?= .git\#branch=main
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+bin := .tools/bin
+
+.PHONY: .venv all help build test test-race fuzz bench generate generate-check breaking lint vuln demo release clean distclean
+
+all: test lint ## test, then lint (what plain `make` does)
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo 'variables: FUZZTIME=$(FUZZTIME) BENCH=$(BENCH) TESTFLAGS=$(TESTFLAGS) AGAINST=$(AGAINST) VERSION=$(VERSION)'
+
+build: ## build bin/kvscout
+	CGO_ENABLED=0 go build -trimpath -o bin/kvscout ./cmd/kvscout
+
+# Tests look for Python in KVSCOUT_PYTHON first, so whoever sets it needs no environment of ours.
+python := $(if $(KVSCOUT_PYTHON),,.venv/.installed)
+
+test: $(python) ## run every test
+	go test $(TESTFLAGS) ./...
+
+# The packages that start goroutines, tests included. Expanded only where it is used.
+concurrent = $$(grep -rlE --include='*.go' --exclude-dir=gen '^[[:space:]]*go [A-Za-z]|\.(Go|Parallel|RunParallel)\(' . | xargs -rn1 dirname | sort -u)
+
+test-race: $(python) ## run the tests of packages with goroutines under the race detector
+	CGO_ENABLED=1 go test -race -timeout=15m $(TESTFLAGS) $(concurrent)
+
+fuzz: $(python) ## run each fuzz target for FUZZTIME
+	tools/fuzz.sh $(FUZZTIME)
+
+bench: ## run the benchmarks that match BENCH
+	go test -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./...
+
+generate: $(bin)/buf $(bin)/protoc-gen-go $(bin)/protoc-gen-connect-go ## generate gen/ from proto/
+	PATH="$(CURDIR)/$(bin):$$PATH" buf generate
+
+generate-check: $(bin)/buf $(bin)/protoc-gen-go $(bin)/protoc-gen-connect-go ## prove that gen/ is current
+	fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
+	PATH="$(CURDIR)/$(bin):$$PATH" buf generate -o "$$fresh"; \
+	diff -r "$$fresh/gen" gen
+
+breaking: $(bin)/buf ## check that proto/ breaks no caller of the version AGAINST
+	$(bin)/buf breaking --against '$(AGAINST)'
+
+lint: $(bin)/staticcheck $(bin)/buf ## check formatting, vet, staticcheck, proto rules
+	unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
+	go vet ./...
+	$(bin)/staticcheck ./...
+	$(bin)/buf lint
+	$(bin)/buf format --diff --exit-code
+
+vuln: $(bin)/govulncheck ## check for known vulnerabilities, if their database can be reached
+	tools/vuln.sh $(bin)/govulncheck
+
+demo: build ## show the whole on this machine: simulated engines, a server, scores
+	./examples/demo/demo.sh
+
+release: ## build the archives of a release into dist/
+	tools/release.sh dist $(VERSION)
+
+clean: ## remove what was built
+	rm -rf bin dist
+
+distclean: clean ## remove tools and the Python environment too
+	rm -rf .tools .venv
+
+.venv: .venv/.installed
+
+.venv/.installed: test/requirements.txt tools/venv.sh
+	tools/venv.sh .venv test/requirements.txt
+
+# A tool is rebuilt only when its pin may have changed.
+tool_buf                   := github.com/bufbuild/buf/cmd/buf
+tool_protoc-gen-go         := google.golang.org/protobuf/cmd/protoc-gen-go
+tool_protoc-gen-connect-go := connectrpc.com/connect/cmd/protoc-gen-connect-go
+tool_staticcheck           := honnef.co/go/tools/cmd/staticcheck
+tool_govulncheck           := golang.org/x/vuln/cmd/govulncheck
+
+$(bin)/%: tools/go.mod tools/go.sum
+	CGO_ENABLED=0 go build -C tools -o "$(CURDIR)/$@" $(tool_$*)
+	@touch $@
