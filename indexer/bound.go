@@ -1,6 +1,8 @@
 package indexer
 
 import (
+	"slices"
+
 	"github.com/kvscout/kvscout/events"
 )
 
@@ -22,33 +24,70 @@ const (
 type Doubt uint32
 
 const (
-	// doubtHistory: joined late, nothing replayed from the start, nothing cleared since.
-	doubtHistory Doubt = 1 << iota
-	// doubtAmbiguous: a removal fitted blocks of two namespaces, and both were dropped.
-	doubtAmbiguous
-	// doubtGap: batches were lost and what was held was kept (option).
-	doubtGap
-	// doubtNamespace: a namespace is neither in the events nor in the hashes.
-	doubtNamespace
-	// doubtWindow: evictions of sliding windows are not published, or a window's width is not.
-	doubtWindow
-	// doubtState: recurrent states are not published.
-	doubtState
-	// doubtMedia: the prompt has multimodal content that the request does not name.
-	doubtMedia
+	// DoubtHistory: joined late or batches were lost, nothing replayed from the start, nothing cleared since.
+	DoubtHistory Doubt = 1 << iota
+	// DoubtAmbiguous: a removal fitted blocks of two namespaces, and both were dropped.
+	DoubtAmbiguous
+	// DoubtGap: batches were lost and what was held was kept (option).
+	DoubtGap
+	// DoubtNamespace: a namespace is neither in the events nor in the hashes.
+	DoubtNamespace
+	// DoubtWindow: evictions of sliding windows are not published, or a window's width is not.
+	DoubtWindow
+	// DoubtState: recurrent states are not published.
+	DoubtState
+	// DoubtMedia: the prompt has multimodal content that the request does not name.
+	DoubtMedia
+	// DoubtStale: nothing was heard for too long, so the numbers are the last that were known.
+	DoubtStale
+	// DoubtBlockSize: the request came as keys of a block size that the source does not use.
+	DoubtBlockSize
+	// DoubtUnread: a payload or an event could not be read, so stores or removals may be missing.
+	DoubtUnread
+	// DoubtRefused: a store was read and could not be placed, so the engine holds what we do not know.
+	DoubtRefused
+	// DoubtOrphans: stores wait for a parent that was never announced.
+	DoubtOrphans
 	doubtEnd
 )
 
-const lowerDoubts = doubtHistory | doubtAmbiguous
+const (
+	// lowering doubts say that the engine may hold more.
+	lowering = DoubtHistory | DoubtAmbiguous | DoubtBlockSize | DoubtRefused | DoubtOrphans
+	// raising doubts say that it may reuse less. The others say both.
+	raising = DoubtGap | DoubtNamespace | DoubtWindow | DoubtState | DoubtMedia
+	// passing doubts end with the state that they are about: at a clear, or when what was held is dropped.
+	passing = DoubtAmbiguous | DoubtGap | DoubtUnread | DoubtRefused | DoubtOrphans
+)
 
 var doubtNames = map[Doubt]string{
-	doubtHistory:   "history_missing",
-	doubtAmbiguous: "ambiguous_removal",
-	doubtGap:       "gap_kept",
-	doubtNamespace: "hidden_namespace",
-	doubtWindow:    "hidden_window",
-	doubtState:     "hidden_state",
-	doubtMedia:     "media_unnamed",
+	DoubtHistory:   "history_missing",
+	DoubtAmbiguous: "ambiguous_removal",
+	DoubtGap:       "gap_kept",
+	DoubtNamespace: "hidden_namespace",
+	DoubtWindow:    "hidden_window",
+	DoubtState:     "hidden_state",
+	DoubtMedia:     "media_unnamed",
+	DoubtStale:     "stale",
+	DoubtBlockSize: "other_block_size",
+	DoubtUnread:    "events_unread",
+	DoubtRefused:   "stores_refused",
+	DoubtOrphans:   "orphans_waiting",
+}
+
+// doubtOf is the doubt that a rejected event leaves about its source, 0 for none: what was rejected was no news, or
+// says nothing of what is held.
+func doubtOf(r events.Reason) Doubt {
+	switch r {
+	case events.ReasonBadPayload, events.ReasonTooLarge, events.ReasonBadEvent, events.ReasonUnknownEvent:
+		return DoubtUnread
+	case events.ReasonBadToken, events.ReasonBadPairs, events.ReasonBadNamespace, events.ReasonBadBlockSize,
+		events.ReasonNotDense, events.ReasonPartialBlock, events.ReasonConflict, events.ReasonBlockSizeMismatch,
+		events.ReasonAmbiguous, events.ReasonAdapterUnnamed, events.ReasonSelfParent, events.ReasonOrphanDropped:
+		return DoubtRefused
+	default:
+		return 0
+	}
 }
 
 // Bound is the kind of an answer with the reasons for it.
@@ -71,12 +110,13 @@ func (b Bound) Reasons() []string {
 func newBound(d Doubt) Bound {
 	b := Bound{Doubt: d}
 	switch {
-	case d&lowerDoubts != 0 && d&^lowerDoubts != 0:
-		b.Kind = Estimate
-	case d&lowerDoubts != 0:
+	case d == 0:
+	case d&^lowering == 0:
 		b.Kind = Lower
-	case d != 0:
+	case d&^raising == 0:
 		b.Kind = Upper
+	default:
+		b.Kind = Estimate
 	}
 	return b
 }
@@ -94,17 +134,23 @@ func (l *Ledger) doubt(d Doubt, on bool) {
 func (l *Ledger) bound(q Query) Bound {
 	d := Doubt(l.doubts.Load())
 	if l.table.Load().opaque() {
-		d |= doubtWindow
+		d |= DoubtWindow
 	}
 	if l.src.Engine == events.EngineSGLang {
 		switch {
 		case witnessed(l.src):
 			if q.Adapter != "" && q.AdapterID == "" || q.Keys != nil {
-				d |= doubtNamespace
+				d |= DoubtNamespace
 			}
 		case q.Extra != "":
-			d |= doubtNamespace
+			d |= DoubtNamespace
 		}
+	}
+	if events.State(l.fresh.state.Load()) == events.StateStale {
+		d |= DoubtStale
+	}
+	if sizes := l.blockSizes(); q.Keys != nil && len(sizes) > 0 && !slices.Contains(sizes, q.KeySize) {
+		d |= DoubtBlockSize
 	}
 	return newBound(d)
 }
@@ -113,7 +159,7 @@ func (l *Ledger) bound(q Query) Bound {
 func (l *Ledger) Joined(complete bool) {
 	l.x.mu.Lock()
 	defer l.x.mu.Unlock()
-	l.doubt(doubtHistory, !complete)
+	l.doubt(DoubtHistory, !complete)
 }
 
 // Reset drops what the source held: its engine started again (rule 11).
@@ -128,7 +174,7 @@ func (l *Ledger) Gap(n uint64) {
 	l.stats.lost.Add(n)
 	if l.x.opts.KeepOnGap {
 		l.x.mu.Lock()
-		l.doubt(doubtGap|doubtHistory, true)
+		l.doubt(DoubtGap|DoubtHistory, true)
 		l.x.mu.Unlock()
 		return
 	}
@@ -142,7 +188,7 @@ func (l *Ledger) drop() {
 		return
 	}
 	l.clearLocked()
-	l.doubt(doubtGap|doubtAmbiguous, false)
-	l.doubt(doubtHistory, true)
+	l.doubt(passing, false)
+	l.doubt(DoubtHistory, true)
 	l.x.version.Add(1)
 }

@@ -47,7 +47,10 @@ func (l *Ledger) setState(s events.State, why error) {
 		text = why.Error()
 	}
 	l.fresh.why.Store(&text)
-	l.fresh.state.Store(uint32(s))
+	before := events.State(l.fresh.state.Swap(uint32(s)))
+	if l.src.Events != "" && !connected(before) && connected(s) {
+		l.stats.connections.Add(1)
+	}
 }
 
 // Freshness of the source now.
@@ -61,4 +64,8 @@ func (l *Ledger) Freshness() Freshness {
 		f.Why = *why
 	}
 	return f
+}
+
+func connected(s events.State) bool {
+	return s == events.StateReplaying || s == events.StateLive || s == events.StateGap
 }

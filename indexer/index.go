@@ -32,6 +32,7 @@ type Index struct {
 	families *xsync.Map[family, []*scope]
 	sources  *xsync.Map[slot, *Ledger]
 	version  atomic.Uint64
+	clears   atomic.Uint64 // of all sources so far
 
 	mu sync.Mutex // guards ids, lastSlot, what tree and scope call "writers only", and every Ledger's book
 	// ids finds an open source by its id.

@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"math/bits"
 	"sync/atomic"
 
 	"github.com/kvscout/kvscout/events"
@@ -52,15 +53,15 @@ func newLedger(x *Index, src events.Source, s slot) *Ledger {
 	l := &Ledger{x: x, src: src, slot: s, blocks: make(map[events.Hash]*block), alias: make(map[uint64]events.Hash)}
 	l.orphans.init(x.opts.MaxOrphanBlocks)
 	l.table.Store(&groups{})
-	l.doubt(doubtHistory, true)
+	l.doubt(DoubtHistory, true)
 	if src.Hides(events.HiddenWindow) {
-		l.doubt(doubtWindow, true)
+		l.doubt(DoubtWindow, true)
 	}
 	if src.Hides(events.HiddenState) {
-		l.doubt(doubtState, true)
+		l.doubt(DoubtState, true)
 	}
 	if src.Hides(events.HiddenNamespace) {
-		l.doubt(doubtNamespace, true)
+		l.doubt(DoubtNamespace, true)
 	}
 	return l
 }
@@ -96,6 +97,7 @@ func (l *Ledger) Apply(b *events.Batch) {
 		l.applyLocked(&list[i])
 	}
 	l.dropHintsLocked()
+	l.doubt(DoubtOrphans, l.orphans.blocks > 0)
 	x.version.Add(1)
 }
 
@@ -116,7 +118,7 @@ func (l *Ledger) applyLocked(e *events.Event) {
 	case events.Cleared:
 		l.clearLocked()
 		// A clear is a known state: whatever came before no longer matters.
-		l.doubt(doubtHistory|doubtGap|doubtAmbiguous, false)
+		l.doubt(DoubtHistory|passing, false)
 	case events.TierCleared:
 		l.clearTierLocked(e.Tier)
 	}
@@ -163,14 +165,7 @@ func (l *Ledger) takeLocked(b *block, which mask, all bool) {
 }
 
 func tierOf(which mask) events.Tier {
-	for t := range events.TierCount {
-		for g := range maxGroups {
-			if which == bit(g, events.Tier(t)) {
-				return events.Tier(t)
-			}
-		}
-	}
-	return events.TierUnknown
+	return events.Tier(bits.TrailingZeros64(uint64(which)) % events.TierCount)
 }
 
 func (l *Ledger) publishLocked(b *block, m mask) {
@@ -243,7 +238,7 @@ func (l *Ledger) removeLocked(e *events.Event, h events.Hash) {
 	}
 	switch {
 	case len(fit) > 1:
-		l.doubt(doubtAmbiguous, true)
+		l.doubt(DoubtAmbiguous, true)
 		l.Reject(events.ReasonAmbiguous)
 	case !l.orphans.remove(h, id, e.Tier):
 		l.Reject(events.ReasonUnknownRemoval)

@@ -49,19 +49,9 @@ const checkEvery = 1024
 
 // Lookup answers for every source of the model, in no stated order. It errs with the context's error.
 func (x *Index) Lookup(ctx context.Context, q Query) ([]Match, error) {
-	found := make(map[slot][]*row)
-	list, _ := x.families.Load(family{model: q.Model, Namespace: Namespace{Salt: q.Salt, Adapter: q.Adapter}})
-	for _, s := range list {
-		if q.Keys != nil && s.BlockSize != q.KeySize {
-			continue
-		}
-		rows, err := x.walk(ctx, s, &q)
-		if err != nil {
-			return nil, err
-		}
-		for id, r := range rows {
-			found[id] = append(found[id], r)
-		}
+	found, err := x.rows(ctx, &q)
+	if err != nil {
+		return nil, err
 	}
 	var out []Match
 	x.sources.Range(func(id slot, l *Ledger) bool {
@@ -71,6 +61,25 @@ func (x *Index) Lookup(ctx context.Context, q Query) ([]Match, error) {
 		return true
 	})
 	return out, nil
+}
+
+// rows collects what each source holds of the prompt, one row for each block size in use.
+func (x *Index) rows(ctx context.Context, q *Query) (map[slot][]*row, error) {
+	found := make(map[slot][]*row)
+	list, _ := x.families.Load(family{model: q.Model, Namespace: Namespace{Salt: q.Salt, Adapter: q.Adapter}})
+	for _, s := range list {
+		if q.Keys != nil && s.BlockSize != q.KeySize {
+			continue
+		}
+		rows, err := x.walk(ctx, s, q)
+		if err != nil {
+			return nil, err
+		}
+		for id, r := range rows {
+			found[id] = append(found[id], r)
+		}
+	}
+	return found, nil
 }
 
 // walk collects, for every source that holds any block of the prompt in the scope, what it holds of each.

@@ -10,7 +10,7 @@ import (
 func (l *Ledger) match(q *Query, rows []*row) Match {
 	m := Match{Source: l.src, Bound: l.bound(*q), Freshness: l.Freshness()}
 	if q.MediaUnnamed {
-		m.Bound = newBound(m.Bound.Doubt | doubtMedia)
+		m.Bound = newBound(m.Bound.Doubt | DoubtMedia)
 	}
 	if sizes := l.blockSizes(); len(sizes) > 0 {
 		m.BlockSize = sizes[0]

@@ -14,6 +14,7 @@ type counters struct {
 	reports        atomic.Uint64
 	replayed       atomic.Uint64
 	bytes          atomic.Uint64
+	connections    atomic.Uint64
 	gaps, resets   atomic.Uint64
 	lost           atomic.Uint64
 	handles        atomic.Int64
@@ -38,6 +39,8 @@ type SourceStats struct {
 	ReuseReports uint64
 	// Replayed counts batches fetched by replay; Bytes the payloads received.
 	Replayed, Bytes uint64
+	// Connections made so far; 0 for a source without an endpoint.
+	Connections uint64
 	// Gaps counts losses that could not be filled, Lost the batches in them, Resets the restarts of the engine.
 	Gaps, Lost, Resets uint64
 	// Handles is the number of engine hashes known now; Resident the blocks now in each tier, a block in two groups
@@ -62,6 +65,7 @@ func (l *Ledger) Stats() SourceStats {
 		ReuseReports:   c.reports.Load(),
 		Replayed:       c.replayed.Load(),
 		Bytes:          c.bytes.Load(),
+		Connections:    c.connections.Load(),
 		Gaps:           c.gaps.Load(),
 		Lost:           c.lost.Load(),
 		Resets:         c.resets.Load(),
@@ -82,10 +86,15 @@ func (l *Ledger) Stats() SourceStats {
 	return s
 }
 
-// Reject counts something of the source that was not applied. It may be called from any goroutine.
+// Reject counts something of the source that was not applied, and notes what that leaves in doubt. It may be called
+// from any goroutine.
 func (l *Ledger) Reject(r events.Reason) {
-	if r < events.ReasonCount {
-		l.stats.rejected[r].Add(1)
+	if r >= events.ReasonCount {
+		return
+	}
+	l.stats.rejected[r].Add(1)
+	if d := doubtOf(r); d != 0 {
+		l.doubt(d, true)
 	}
 }
 

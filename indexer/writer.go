@@ -2,6 +2,7 @@ package indexer
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/kvscout/kvscout/events"
@@ -9,15 +10,21 @@ import (
 
 // Writer turns one stream's payloads into changes of the index: it is the events.Sink behind which the index lies.
 // Batches may name another rank than the stream's; the rank on the wire wins, and each rank keeps a ledger of its own.
-// Like every sink it is called from one goroutine at a time.
+// Like every sink it is called from one goroutine at a time; only Close may come from another.
 type Writer struct {
 	x       *Index
 	src     events.Source
 	decoder *events.Decoder
 	batch   events.Batch
 	main    *Ledger
-	ranks   map[int]*Ledger // of other ranks than the stream's
+
+	mu     sync.Mutex      // guards ranks and closed; taken before the index's
+	ranks  map[int]*Ledger // of other ranks than the stream's
+	closed bool
 }
+
+// maxWireRanks bounds the ranks that one stream may name beside its own.
+const maxWireRanks = 1024
 
 // NewWriter opens the source. It errs with ErrSourceExists.
 func (x *Index) NewWriter(src events.Source, limits events.Limits) (*Writer, error) {
@@ -54,13 +61,14 @@ func (w *Writer) of(b *events.Batch) *Ledger {
 	if !b.HasRank || b.Rank == w.src.Rank {
 		return w.main
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if l, ok := w.ranks[b.Rank]; ok {
 		return l
 	}
-	const maxRanks = 1024
 	src := w.src
 	src.Rank = b.Rank
-	if len(w.ranks) < maxRanks && b.Rank >= 0 {
+	if !w.closed && len(w.ranks) < maxWireRanks && b.Rank >= 0 {
 		if l, err := w.x.Open(src); err == nil {
 			l.doubts.Store(w.main.doubts.Load())
 			w.ranks[b.Rank] = l
@@ -74,6 +82,8 @@ func (w *Writer) of(b *events.Batch) *Ledger {
 }
 
 func (w *Writer) each(do func(*Ledger)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	do(w.main)
 	for _, l := range w.ranks {
 		do(l)
@@ -104,5 +114,10 @@ func (w *Writer) Reject(r events.Reason) { w.main.Reject(r) }
 // Replayed counts batches fetched by replay.
 func (w *Writer) Replayed(n int) { w.main.stats.replayed.Add(uint64(max(n, 0))) }
 
-// Close takes the source out of the index.
-func (w *Writer) Close() { w.each((*Ledger).Close) }
+// Close takes the source out of the index. What is done to the writer afterwards goes nowhere.
+func (w *Writer) Close() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.each((*Ledger).Close)
+}

@@ -301,6 +301,12 @@ const (
 	BoundReason_BOUND_REASON_AMBIGUOUS_REMOVAL BoundReason = 9
 	// Upper: the prompt has multimodal content that the request does not name.
 	BoundReason_BOUND_REASON_MEDIA_UNNAMED BoundReason = 10
+	// Either way: a payload or an event could not be read.
+	BoundReason_BOUND_REASON_EVENTS_UNREAD BoundReason = 11
+	// Lower: a store was read and could not be placed.
+	BoundReason_BOUND_REASON_STORES_REFUSED BoundReason = 12
+	// Lower: stores wait for a parent that was never announced.
+	BoundReason_BOUND_REASON_ORPHANS_WAITING BoundReason = 13
 )
 
 // Enum value maps for BoundReason.
@@ -317,6 +323,9 @@ var (
 		8:  "BOUND_REASON_OTHER_BLOCK_SIZE",
 		9:  "BOUND_REASON_AMBIGUOUS_REMOVAL",
 		10: "BOUND_REASON_MEDIA_UNNAMED",
+		11: "BOUND_REASON_EVENTS_UNREAD",
+		12: "BOUND_REASON_STORES_REFUSED",
+		13: "BOUND_REASON_ORPHANS_WAITING",
 	}
 	BoundReason_value = map[string]int32{
 		"BOUND_REASON_UNSPECIFIED":       0,
@@ -330,6 +339,9 @@ var (
 		"BOUND_REASON_OTHER_BLOCK_SIZE":  8,
 		"BOUND_REASON_AMBIGUOUS_REMOVAL": 9,
 		"BOUND_REASON_MEDIA_UNNAMED":     10,
+		"BOUND_REASON_EVENTS_UNREAD":     11,
+		"BOUND_REASON_STORES_REFUSED":    12,
+		"BOUND_REASON_ORPHANS_WAITING":   13,
 	}
 )
 
@@ -724,7 +736,7 @@ const file_kvscout_v1_types_proto_rawDesc = "" +
 	"\x10BOUND_KIND_EXACT\x10\x01\x12\x14\n" +
 	"\x10BOUND_KIND_UPPER\x10\x02\x12\x14\n" +
 	"\x10BOUND_KIND_LOWER\x10\x03\x12\x17\n" +
-	"\x13BOUND_KIND_ESTIMATE\x10\x04*\xea\x02\n" +
+	"\x13BOUND_KIND_ESTIMATE\x10\x04*\xcd\x03\n" +
 	"\vBoundReason\x12\x1c\n" +
 	"\x18BOUND_REASON_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dBOUND_REASON_HIDDEN_NAMESPACE\x10\x01\x12\x1e\n" +
@@ -737,7 +749,10 @@ const file_kvscout_v1_types_proto_rawDesc = "" +
 	"\x1dBOUND_REASON_OTHER_BLOCK_SIZE\x10\b\x12\"\n" +
 	"\x1eBOUND_REASON_AMBIGUOUS_REMOVAL\x10\t\x12\x1e\n" +
 	"\x1aBOUND_REASON_MEDIA_UNNAMED\x10\n" +
-	"B5Z3github.com/kvscout/kvscout/gen/kvscout/v1;kvscoutv1b\x06proto3"
+	"\x12\x1e\n" +
+	"\x1aBOUND_REASON_EVENTS_UNREAD\x10\v\x12\x1f\n" +
+	"\x1bBOUND_REASON_STORES_REFUSED\x10\f\x12 \n" +
+	"\x1cBOUND_REASON_ORPHANS_WAITING\x10\rB5Z3github.com/kvscout/kvscout/gen/kvscout/v1;kvscoutv1b\x06proto3"
 
 var (
 	file_kvscout_v1_types_proto_rawDescOnce sync.Once

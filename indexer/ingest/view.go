@@ -1,0 +1,89 @@
+package ingest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kvscout/kvscout/events"
+)
+
+// ErrUnknownModel is a model that no worker serves.
+var ErrUnknownModel = errors.New("unknown model")
+
+// ErrModelRequired is a request without a model where not exactly one is known.
+var ErrModelRequired = errors.New("model required")
+
+// view is the fleet as lookups see it. It is made anew whenever a worker comes or goes.
+type view struct {
+	workers []Worker          // by id
+	byID    map[string]int    // into workers
+	models  map[string]string // served name or alias -> model
+	served  []string          // models, sorted
+	unsalt  map[string]bool   // models of which every source's engine publishes no salt
+}
+
+func (f *Fleet) publishLocked() {
+	v := &view{byID: make(map[string]int), models: make(map[string]string), unsalt: make(map[string]bool)}
+	for _, m := range f.workers {
+		v.workers = append(v.workers, m.Worker)
+	}
+	slices.SortFunc(v.workers, func(a, b Worker) int { return cmp.Compare(a.ID, b.ID) })
+	for i, w := range v.workers {
+		v.byID[w.ID] = i
+		for _, s := range w.Sources {
+			salted := s.Engine != events.EngineTRTLLM
+			if all, seen := v.unsalt[w.Model]; !seen || all {
+				v.unsalt[w.Model] = !salted
+			}
+		}
+		for _, name := range w.Aliases {
+			v.models[name] = w.Model
+		}
+	}
+	// A served name beats another model's alias.
+	for _, w := range v.workers {
+		v.models[w.Model] = w.Model
+		v.served = append(v.served, w.Model)
+	}
+	slices.Sort(v.served)
+	v.served = slices.Compact(v.served)
+	f.view.Store(v)
+}
+
+// Workers lists the fleet by id. The slice and what it holds must not be changed.
+func (f *Fleet) Workers() []Worker { return f.view.Load().workers }
+
+// Worker finds a worker by id.
+func (f *Fleet) Worker(id string) (Worker, bool) {
+	v := f.view.Load()
+	i, ok := v.byID[id]
+	if !ok {
+		return Worker{}, false
+	}
+	return v.workers[i], true
+}
+
+// Resolve finds the model that a request means: a served name, an alias, or the name of an adapter of which blocks are
+// held, which is then returned too. An empty name means the only model there is. It errs with ErrModelRequired or
+// ErrUnknownModel.
+func (f *Fleet) Resolve(name string) (model, adapter string, err error) {
+	v := f.view.Load()
+	if name == "" {
+		if len(v.served) == 1 {
+			return v.served[0], "", nil
+		}
+		return "", "", fmt.Errorf("%w: %d models are known", ErrModelRequired, len(v.served))
+	}
+	if model, ok := v.models[name]; ok {
+		return model, "", nil
+	}
+	if model, ok := f.index.AdapterModel(name); ok {
+		return model, name, nil
+	}
+	return "", "", fmt.Errorf("%w: %q", ErrUnknownModel, name)
+}
+
+// SaltSupported says whether any engine that serves the model publishes cache salts (rule 15).
+func (f *Fleet) SaltSupported(model string) bool { return !f.view.Load().unsalt[model] }
