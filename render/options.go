@@ -1,0 +1,134 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ErrOptions is a configuration that cannot be used.
+var ErrOptions = errors.New("bad renderer options")
+
+// ProtocolVLLM is the render service of vLLM: "vllm launch render", or "vllm serve --enable-scale-out".
+const ProtocolVLLM = "vllm-render"
+
+// protocols lists what Options.Protocol may be.
+var protocols = []string{ProtocolVLLM}
+
+// Defaults of Options.
+const (
+	DefaultTimeout      = 5 * time.Second
+	DefaultMediaTimeout = 30 * time.Second
+	DefaultMaxBody      = 32 << 20
+	// DefaultMaxResponse fits a million ids many times over: an answer with media tensors is skipped, not stored.
+	DefaultMaxResponse = 64 << 20
+	DefaultMaxTokens   = 2 << 20
+	DefaultMaxPrompts  = 128
+	DefaultConcurrency = 64
+	DefaultQueue       = 1024
+)
+
+// Options configure a Client. Zero means the default, except for URL and Protocol, which must be given.
+type Options struct {
+	// URL is the renderer's base, as "http://host:8000" or "https://host/base". The render path is appended to it.
+	// It has no user, no query and no fragment.
+	URL string
+	// Protocol is ProtocolVLLM.
+	Protocol string
+	// Timeout bounds a whole call, waiting included. A shorter deadline of the context counts.
+	Timeout time.Duration
+	// MediaTimeout takes Timeout's place for bodies that seem to carry images, audio or video, which the renderer
+	// downloads and decodes.
+	MediaTimeout time.Duration
+	// MaxBody bounds a request body, in bytes.
+	MaxBody int64
+	// MaxResponse bounds an answer's body, in bytes.
+	MaxResponse int64
+	// MaxTokens bounds the tokens of all prompts of an answer together.
+	MaxTokens int
+	// MaxPrompts bounds the prompts of an answer.
+	MaxPrompts int
+	// Concurrency bounds the calls on the wire.
+	Concurrency int
+	// Queue bounds the calls that wait for one of those.
+	Queue int
+	// Transport carries the requests; nil for one of the client's own: HTTP/1.1, kept connections, no proxy.
+	// It need not decompress: no compression is asked for.
+	Transport http.RoundTripper
+	// BearerToken is sent as "Authorization: Bearer"; empty sends none. It appears in no error.
+	BearerToken string
+}
+
+// orDefault is v, or the default if v is zero.
+func orDefault[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}
+
+func (o Options) withDefaults() Options {
+	o.Timeout = orDefault(o.Timeout, DefaultTimeout)
+	o.MediaTimeout = orDefault(o.MediaTimeout, DefaultMediaTimeout)
+	o.MaxBody = orDefault(o.MaxBody, DefaultMaxBody)
+	o.MaxResponse = orDefault(o.MaxResponse, DefaultMaxResponse)
+	o.MaxTokens = orDefault(o.MaxTokens, DefaultMaxTokens)
+	o.MaxPrompts = orDefault(o.MaxPrompts, DefaultMaxPrompts)
+	o.Concurrency = orDefault(o.Concurrency, DefaultConcurrency)
+	o.Queue = orDefault(o.Queue, DefaultQueue)
+	return o
+}
+
+// Validate returns every fault of the options, joined; each matches ErrOptions. NewClient calls it.
+func (o Options) Validate() error {
+	_, err := parseBase(o.URL)
+	errs := []error{err}
+	if !slices.Contains(protocols, o.Protocol) {
+		errs = append(errs, fmt.Errorf("%w: protocol %q is not known, known are %s", ErrOptions, o.Protocol, strings.Join(protocols, ", ")))
+	}
+	for _, f := range []struct {
+		name  string
+		value int64
+	}{
+		{"timeout", int64(o.Timeout)}, {"media timeout", int64(o.MediaTimeout)}, {"max body", o.MaxBody},
+		{"max response", o.MaxResponse}, {"max tokens", int64(o.MaxTokens)}, {"max prompts", int64(o.MaxPrompts)},
+		{"concurrency", int64(o.Concurrency)}, {"queue", int64(o.Queue)},
+	} {
+		if f.value < 0 {
+			errs = append(errs, fmt.Errorf("%w: %s %d is negative", ErrOptions, f.name, f.value))
+		}
+	}
+	if !legalValue(o.BearerToken) {
+		errs = append(errs, fmt.Errorf("%w: bearer token has characters that no header may have", ErrOptions))
+	}
+	return errors.Join(errs...)
+}
+
+// parseBase reads Options.URL. Its errors show a URL only once it is known to hold no password.
+func parseBase(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: url does not parse", ErrOptions)
+	case u.User != nil:
+		return nil, fmt.Errorf("%w: url of host %q has a user, use the bearer token", ErrOptions, u.Host)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("%w: url scheme %q is not http or https", ErrOptions, u.Scheme)
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("%w: url %q has no host", ErrOptions, text)
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return nil, fmt.Errorf("%w: url of host %q has a query or a fragment", ErrOptions, u.Host)
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, fmt.Errorf("%w: url %q has no legal port", ErrOptions, text)
+		}
+	}
+	return u, nil
+}
