@@ -16,7 +16,7 @@ var ErrTooLarge = errors.New("payload over its limit")
 // fault is what is wrong with one event, whose extent is still known. It costs that event only (rule 10).
 type fault Reason
 
-func (f fault) Error() string { return "bad event: " + Reason(f).String() }
+func (f fault) Error() string { return "event rejected: " + Reason(f).String() }
 
 // What a Decoder keeps from one payload for the next, in elements; larger buffers are given back to the collector, so
 // that one large payload does not hold memory for ever.
@@ -25,7 +25,7 @@ const (
 	keepHashes = 1 << 16
 	keepTokens = 1 << 18
 	keepExtras = 1 << 14
-	keepNames  = 1 << 10
+	keepNames  = 1 << 8
 	// longestName is the longest string worth remembering, in bytes.
 	longestName = 128
 )
@@ -73,13 +73,13 @@ func (d *Decoder) Decode(payload []byte, b *Batch) error {
 		return fmt.Errorf("%w: %d bytes, limit %d", ErrTooLarge, len(payload), d.limits.PayloadBytes)
 	}
 	d.r.reset(payload)
+	defer d.r.reset(nil)
 	err := d.batch(b)
-	if err == nil && d.r.left() > 0 {
-		err = fmt.Errorf("%w: %d bytes after the batch", ErrPayload, d.r.left())
+	if _, ok := err.(fault); ok { // of the batch itself: its list of events is no list, or its rank no number
+		return fmt.Errorf("%w: value of a wrong type at byte %d", ErrPayload, d.r.offset())
 	}
-	d.r.reset(nil)
-	if f, ok := err.(fault); ok { // of the batch itself: a wrong type where its time, events or rank belong
-		err = fmt.Errorf("%w: %v", ErrPayload, f)
+	if err == nil && d.r.left() > 0 {
+		return fmt.Errorf("%w: %d bytes after the batch", ErrPayload, d.r.left())
 	}
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -78,11 +77,14 @@ func (s Source) Hides(h Hidden) bool { return slices.Contains(s.Unpublished, h) 
 // ParseID splits "worker/rank"; an id without a rank has rank 0. It errs with ErrSource.
 func ParseID(id string) (worker string, rank int, err error) {
 	i := strings.LastIndexByte(id, '/')
-	if i < 0 {
+	if i < 0 && id != "" {
 		return id, 0, nil
 	}
+	if i <= 0 {
+		return "", 0, fmt.Errorf("%w: id %q names no worker", ErrSource, id)
+	}
 	rank, err = strconv.Atoi(id[i+1:])
-	if err != nil || rank < 0 || i == 0 {
+	if err != nil || rank < 0 {
 		return "", 0, fmt.Errorf("%w: id %q is not worker/rank", ErrSource, id)
 	}
 	return id[:i], rank, nil
@@ -248,11 +250,17 @@ func parseTCP(text, rest string) (Endpoint, error) {
 	return Endpoint{Network: "tcp", Address: net.JoinHostPort(host, port)}, nil
 }
 
+// MaxRanks is the largest number of data-parallel ranks of one worker.
+const MaxRanks = 4096
+
 // Ranks spreads s over n data-parallel ranks as engines do: rank r publishes on port + r. One rank returns s alone. It
-// errs with ErrSource when endpoints would collide or cannot be offset.
+// errs with ErrSource when there are more than MaxRanks, or endpoints would collide or cannot be offset.
 func (s Source) Ranks(n int) ([]Source, error) {
 	if n <= 1 {
 		return []Source{s}, nil
+	}
+	if n > MaxRanks {
+		return nil, fmt.Errorf("%w: %d ranks, limit %d", ErrSource, n, MaxRanks)
 	}
 	used := make(map[string]int)
 	out := make([]Source, n)
@@ -277,14 +285,16 @@ func (s Source) Ranks(n int) ([]Source, error) {
 	return out, nil
 }
 
+// offsetPort keeps the host as it is written: "*" is every interface, of IPv4 and IPv6 alike.
 func offsetPort(endpoint string, by int) (string, error) {
-	u, err := url.Parse(strings.Replace(endpoint, "://*:", "://0.0.0.0:", 1))
-	if err != nil || u.Scheme != "tcp" {
+	scheme, rest, _ := strings.Cut(endpoint, "://")
+	host, text, err := net.SplitHostPort(rest)
+	if err != nil || scheme != "tcp" {
 		return "", fmt.Errorf("%w: endpoint %q cannot be offset by rank", ErrSource, endpoint)
 	}
-	port, err := strconv.Atoi(u.Port())
-	if err != nil || port == 0 || port+by > 65535 {
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || port == 0 || int(port)+by > 65535 {
 		return "", fmt.Errorf("%w: endpoint %q cannot be offset by rank %d", ErrSource, endpoint, by)
 	}
-	return "tcp://" + net.JoinHostPort(u.Hostname(), strconv.Itoa(port+by)), nil
+	return "tcp://" + net.JoinHostPort(host, strconv.Itoa(int(port)+by)), nil
 }

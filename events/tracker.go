@@ -42,7 +42,7 @@ func (t *Tracker) Observe(seq uint64, payload []byte) (step Step, from, to uint6
 	switch {
 	case !t.seen:
 		return StepFirst, 0, 0
-	case seq == t.last+1:
+	case seq == t.last+1 && seq != 0: // 0 after the highest number is a fall, not a step
 		return StepNext, 0, 0
 	case seq > t.last:
 		return StepGap, t.last + 1, seq - 1
