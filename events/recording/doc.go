@@ -12,7 +12,8 @@
 //
 // A dump is a CBOR sequence (RFC 8742) cut into Zstandard frames (RFC 8878). Each frame carries a checksum and holds
 // whole records, so it can be read without the frames before or after it. Decompressed with `zstd -d` a dump is a raw
-// CBOR sequence, which reads alike. Dumps may be joined with `cat`, in the order of time.
+// CBOR sequence, which reads alike. Dumps may be joined with `cat`, in the order of time. A frame over 72 MiB, such as
+// `zstd` makes of a large file in one go, is refused.
 //
 // Each item is a map with small unsigned keys in RFC 7049 canonical form: definite lengths, shortest integers, sorted
 // keys, no tags, no duplicate keys. A field that is empty or zero is left out, except the kind. A reader skips keys

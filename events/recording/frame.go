@@ -111,12 +111,11 @@ func (f *frameReader) scanHeader() (checksum bool, err error) {
 		return false, err
 	}
 	desc := head[0]
-	size := [4]int{0, 1, 2, 4}[desc&3]     // dictionary id
-	size += [4]int{0, 2, 4, 8}[desc>>6&3]  // content size
-	if single := desc&0x20 != 0; !single { // one segment has no window descriptor
+	single := desc&0x20 != 0
+	size := [4]int{0, 1, 2, 4}[desc&3]    // dictionary id
+	size += [4]int{0, 2, 4, 8}[desc>>6&3] // content size
+	if !single || desc>>6 == 0 {          // window descriptor, or content size of one byte
 		size++
-	} else if desc>>6 == 0 {
-		size++ // content size of one byte
 	}
 	_, err = f.take(size)
 	return desc&4 != 0, err

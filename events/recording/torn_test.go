@@ -5,18 +5,22 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // Invariant 1: wherever a dump is cut, every record of the whole frames comes back, and the cut is reported once unless
 // it lies between two frames.
 func TestInvariant1_CutAnywhere(t *testing.T) {
-	var recs []*Record
-	for range 4 {
-		recs = append(recs, sample(t)...)
+	rng := rand.New(rand.NewPCG(1, 2))
+	recs := sample(t)
+	for i := range 100 {
+		payload := make([]byte, 10+rng.IntN(60)) // noise, so that blocks of every kind occur
+		for j := range payload {
+			payload[j] = byte(rng.Uint32() >> (i % 3 * 12))
+		}
+		recs = append(recs, message(byte(i), string(payload)))
 	}
 	const perFrame = 5
 	data := dump(t, recs, perFrame)
@@ -28,7 +32,6 @@ func TestInvariant1_CutAnywhere(t *testing.T) {
 	for cut := len(data) - 2048; cut <= len(data); cut++ {
 		cuts = append(cuts, cut)
 	}
-	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		cuts = append(cuts, rng.IntN(len(data)))
 	}
@@ -40,8 +43,8 @@ func TestInvariant1_CutAnywhere(t *testing.T) {
 			}
 		}
 		got, faults := readAll(t, data[:cut])
-		if diff := cmp.Diff(recs[:whole], got); diff != "" && whole+len(got) > 0 {
-			t.Fatalf("cut at %d of %d:\n%s", cut, len(data), diff)
+		if len(got) != whole || whole > 0 && !reflect.DeepEqual(recs[:whole], got) {
+			t.Fatalf("cut at %d of %d: %d records, want %d", cut, len(data), len(got), whole)
 		}
 		if clean && len(faults) != 0 || !clean && (len(faults) != 1 || !errors.Is(faults[0], ErrTorn)) {
 			t.Fatalf("cut at %d of %d, clean %v: %v", cut, len(data), clean, faults)
@@ -80,7 +83,7 @@ func TestInvariant1_CutOtherForms(t *testing.T) {
 	want := sample(t)
 	for _, name := range []string{"testdata/sample.cbor", "testdata/sample.jsonl"} {
 		data := readFile(t, name)
-		for cut := range len(data) {
+		for cut := 0; cut < len(data); cut += 13 {
 			got, faults := readAll(t, data[:cut])
 			if len(got) > len(want) || len(faults) > 1 {
 				t.Fatalf("%s cut at %d: %d records, %v", name, cut, len(got), faults)
@@ -90,7 +93,7 @@ func TestInvariant1_CutOtherForms(t *testing.T) {
 					t.Fatalf("%s cut at %d: %v", name, cut, f)
 				}
 			}
-			if len(got) > 0 && !cmp.Equal(want[len(got)-1], got[len(got)-1]) {
+			if len(got) > 0 && !reflect.DeepEqual(want[len(got)-1], got[len(got)-1]) {
 				t.Fatalf("%s cut at %d: record %d differs", name, cut, len(got)-1)
 			}
 		}
@@ -129,7 +132,7 @@ func TestInvariant2_DamageAnywhere(t *testing.T) {
 		}
 		rest := recs
 		for _, g := range got {
-			for len(rest) > 0 && !cmp.Equal(rest[0], g) {
+			for len(rest) > 0 && !reflect.DeepEqual(rest[0], g) {
 				rest = rest[1:]
 			}
 			if len(rest) == 0 {

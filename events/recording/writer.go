@@ -71,7 +71,8 @@ func NewArchiveWriter(w io.Writer) (*Writer, error) {
 
 func newWriter(w io.Writer, frameSize int, level zstd.EncoderLevel) (*Writer, error) {
 	// One at a time: EncodeAll then runs in the caller, and no goroutine is started.
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(level), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true))
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true),
+		zstd.WithEncoderLevel(level), zstd.WithWindowSize(frameSize)) // no more window than a frame needs
 	if err != nil {
 		return nil, err
 	}
