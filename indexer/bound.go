@@ -187,8 +187,8 @@ func (l *Ledger) drop() {
 	if l.closed {
 		return
 	}
+	l.doubt(DoubtHistory, true) // before: nothing held must not look like a fact
 	l.clearLocked()
 	l.doubt(passing, false)
-	l.doubt(DoubtHistory, true)
 	l.x.version.Add(1)
 }

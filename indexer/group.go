@@ -32,12 +32,32 @@ type group struct {
 
 const ungrouped = -1
 
-// groups is the table of one source's groups. Tables are not changed once published.
+// groups are one source's groups. A position, and so a mask, keeps its meaning until the source is cleared.
 type groups []group
 
-// find is the position of the group that an event names.
+// table is what a source publishes about its groups. It is not changed once published.
+type table struct {
+	groups
+	since uint64 // Index.clears at the clear that made it; what was read of the tree before that is gone
+}
+
+// find is the position of the group that an event names. An event without one means the only group that keeps every
+// block, if the others of its stream are numbered: offload tiers do not always number theirs.
 func (g groups) find(id int) int {
-	return slices.IndexFunc(g, func(e group) bool { return e.id == id })
+	at := slices.IndexFunc(g, func(e group) bool { return e.id == id })
+	if at >= 0 || id != ungrouped {
+		return at
+	}
+	for i := range g {
+		if !g[i].spec.Dense() {
+			continue
+		}
+		if at >= 0 {
+			return -1
+		}
+		at = i
+	}
+	return at
 }
 
 // learn is g with what a store into a scope of this block size says about its group, nil when that is nothing new, and
@@ -79,6 +99,7 @@ func (g groups) learn(e *events.Event, size int) (next groups, at int, ok bool) 
 type row struct {
 	size  int // tokens in a block
 	masks []mask
+	asOf  uint64 // Index.clears before the tree was read
 }
 
 func (r *row) at(i int) mask {
@@ -112,7 +133,7 @@ func (g groups) dense(r *row, tiers tierSet, limit int) (n int, ok bool) {
 func (g groups) accept(r *row, tiers tierSet, limit int, lookahead bool) int {
 	n, ok := g.dense(r, tiers, min(limit, len(r.masks)))
 	if !ok {
-		n = min(limit, len(r.masks))
+		n = g.loose(r, tiers, min(limit, len(r.masks)))
 	}
 	for ; n > 0; n-- {
 		if g.sparseAccept(r, tiers, n, lookahead) {
@@ -122,27 +143,69 @@ func (g groups) accept(r *row, tiers tierSet, limit int, lookahead bool) int {
 	return 0
 }
 
+// loose is dense for a block size in which no group keeps every block: windows and states ask nothing of what lies
+// before them, a kind whose rule is not known stops at its first hole, and no group at all holds nothing.
+func (g groups) loose(r *row, tiers tierSet, limit int) int {
+	n, any := limit, false
+	for i := range g {
+		if !slices.Contains(g[i].sizes, r.size) {
+			continue
+		}
+		any = true
+		if g[i].narrow() {
+			continue
+		}
+		run := 0
+		for run < n && r.at(run).in(i, tiers) {
+			run++
+		}
+		n = run
+	}
+	if !any {
+		return 0
+	}
+	return n
+}
+
+// narrow says whether the group asks for the last blocks before a length only: a window or a state.
+func (g *group) narrow() bool {
+	switch g.spec {
+	case events.SpecSlidingWindow, events.SpecSlidingWindowMLA, events.SpecMamba:
+		return true
+	default:
+		return false
+	}
+}
+
 func (g groups) sparseAccept(r *row, tiers tierSet, n int, lookahead bool) bool {
 	for i := range g {
 		if !slices.Contains(g[i].sizes, r.size) {
 			continue
 		}
-		need := 0
-		switch g[i].spec {
-		case events.SpecSlidingWindow, events.SpecSlidingWindowMLA:
-			if g[i].window > 0 {
-				need = (g[i].window - 1 + r.size - 1) / r.size
-			}
-			if lookahead && need > 0 {
-				need++
-			}
-		case events.SpecMamba:
-			need = 1
+		if !g[i].ends(r, i, tiers, n, lookahead) {
+			return false
 		}
-		for b := max(0, n-need); b < n; b++ {
-			if !r.at(b).in(i, tiers) {
-				return false
-			}
+	}
+	return true
+}
+
+// ends says whether the group, at position at, accepts that a match ends after n blocks.
+func (g *group) ends(r *row, at int, tiers tierSet, n int, lookahead bool) bool {
+	need := 0
+	switch g.spec {
+	case events.SpecSlidingWindow, events.SpecSlidingWindowMLA:
+		if g.window > 0 {
+			need = (g.window - 1 + r.size - 1) / r.size
+		}
+		if lookahead && need > 0 {
+			need++
+		}
+	case events.SpecMamba:
+		need = 1
+	}
+	for b := max(0, n-need); b < n; b++ {
+		if !r.at(b).in(at, tiers) {
+			return false
 		}
 	}
 	return true

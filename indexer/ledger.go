@@ -16,7 +16,7 @@ type Ledger struct {
 	slot slot
 
 	// table is the published group table; replaced, never changed.
-	table atomic.Pointer[groups]
+	table atomic.Pointer[table]
 	// doubts is the set of reasons why answers about the source are bounds.
 	doubts atomic.Uint32
 	stats  counters
@@ -52,7 +52,7 @@ type copies struct {
 func newLedger(x *Index, src events.Source, s slot) *Ledger {
 	l := &Ledger{x: x, src: src, slot: s, blocks: make(map[events.Hash]*block), alias: make(map[uint64]events.Hash)}
 	l.orphans.init(x.opts.MaxOrphanBlocks)
-	l.table.Store(&groups{})
+	l.table.Store(&table{})
 	l.doubt(DoubtHistory, true)
 	if src.Hides(events.HiddenWindow) {
 		l.doubt(DoubtWindow, true)
@@ -259,11 +259,12 @@ func (l *Ledger) clearLocked() {
 	clear(l.blocks)
 	clear(l.alias)
 	l.orphans.clear()
-	l.table.Store(&groups{})
+	l.table.Store(&table{since: l.x.clears.Add(1)})
 	l.stats.clearGauges()
 }
 
 func (l *Ledger) clearTierLocked(tier events.Tier) {
+	l.orphans.clearTier(tier)
 	var all []*block
 	for _, b := range l.blocks {
 		for ; b != nil; b = b.next {

@@ -54,7 +54,7 @@ func (x *Index) Lookup(ctx context.Context, q Query) ([]Match, error) {
 		return nil, err
 	}
 	var out []Match
-	x.sources.Range(func(id slot, l *Ledger) bool {
+	x.sources.RangeRelaxed(func(id slot, l *Ledger) bool { // takes no lock; slots are never used again
 		if l.src.Model == q.Model {
 			out = append(out, l.match(&q, found[id]))
 		}
@@ -87,6 +87,7 @@ func (x *Index) walk(ctx context.Context, s *scope, q *Query) (map[slot]*row, er
 	keys := newKeyer(q.Tokens, q.Features, s.BlockSize, s.Pairs, s.seed)
 	keys.given = q.Keys
 	view := &viewer{x: x, q: q, size: s.BlockSize, rows: make(map[slot]*row)}
+	view.asOf = x.clears.Load()
 	at := s.root
 	for i := range keys.blocks() {
 		if i%checkEvery == checkEvery-1 && ctx.Err() != nil {
@@ -107,6 +108,7 @@ type viewer struct {
 	x       *Index
 	q       *Query
 	size    int
+	asOf    uint64
 	rows    map[slot]*row
 	witness *witness
 	hashes  []uint64 // of the witness, so far
@@ -125,7 +127,7 @@ func (v *viewer) add(depth int, holders []holder) {
 		}
 		r := v.rows[h.slot]
 		if r == nil {
-			r = &row{size: v.size}
+			r = &row{size: v.size, asOf: v.asOf}
 			v.rows[h.slot] = r
 		}
 		for len(r.masks) <= depth {
@@ -158,7 +160,7 @@ func (v *viewer) expected(depth int) uint64 {
 // blockSizes are those of the source's groups, or the configured one while it stored nothing.
 func (l *Ledger) blockSizes() []int {
 	var out []int
-	for _, g := range *l.table.Load() {
+	for _, g := range l.table.Load().groups {
 		for _, s := range g.sizes {
 			if !slices.Contains(out, s) {
 				out = append(out, s)

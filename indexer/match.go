@@ -15,12 +15,14 @@ func (l *Ledger) match(q *Query, rows []*row) Match {
 	if sizes := l.blockSizes(); len(sizes) > 0 {
 		m.BlockSize = sizes[0]
 	}
+	t := l.table.Load()
+	rows = slices.DeleteFunc(rows, func(r *row) bool { return r.asOf < t.since })
 	if len(rows) == 0 {
 		return m
 	}
 	slices.SortFunc(rows, func(a, b *row) int { return a.size - b.size })
 	m.BlockSize = rows[0].size
-	v := &verdict{groups: *l.table.Load(), rows: rows, prompt: promptTokens(q), eagle: l.src.SpeculativeEAGLE}
+	v := &verdict{groups: t.groups, rows: rows, prompt: promptTokens(q), eagle: l.src.SpeculativeEAGLE}
 	if l.src.PairKeys {
 		v.prompt-- // n tokens make n-1 pairs
 	}
@@ -64,11 +66,25 @@ func (v *verdict) held() int {
 	if len(v.rows) > 1 && !v.split() {
 		return v.union(device, v.prompt)
 	}
+	if !slices.ContainsFunc(v.groups, func(g group) bool { return g.spec.Dense() }) {
+		return v.accepted(device, v.prompt, false)
+	}
+	run := v.prompt
+	for i := range v.groups {
+		if v.groups[i].spec.Dense() {
+			run = min(run, v.run(i))
+		}
+	}
+	return run
+}
+
+// run is the leading run on the device of a group, in the block size that holds most.
+func (v *verdict) run(group int) int {
 	best := 0
 	for _, r := range v.rows {
-		n, ok := v.groups.dense(r, device, len(r.masks))
-		if !ok {
-			n = v.groups.accept(r, device, len(r.masks), false)
+		n := 0
+		for r.at(n).in(group, device) {
+			n++
 		}
 		best = max(best, n*r.size)
 	}
@@ -106,7 +122,7 @@ func (v *verdict) accepted(tiers tierSet, limit int, lookahead bool) int {
 		return v.groups.accept(r, tiers, limit/r.size, lookahead) * r.size
 	}
 	if !v.split() {
-		return v.union(tiers, limit)
+		return v.windowed(tiers, limit, lookahead)
 	}
 	// Each size narrows the length until all agree. A size in which nothing is held accepts nothing.
 	for _, g := range v.groups {
@@ -127,20 +143,45 @@ func (v *verdict) accepted(tiers tierSet, limit int, lookahead bool) int {
 	}
 }
 
-// union is the leading run that blocks of any size cover together, cut to whole blocks of the smallest size.
+// windowed is the longest union that every sparse group accepts in one of its block sizes.
+func (v *verdict) windowed(tiers tierSet, limit int, lookahead bool) int {
+	for {
+		n := v.union(tiers, limit)
+		if n == 0 || v.sparse(tiers, n, lookahead) {
+			return n
+		}
+		limit = n - 1
+	}
+}
+
+func (v *verdict) sparse(tiers tierSet, n int, lookahead bool) bool {
+	for i := range v.groups {
+		g := &v.groups[i]
+		if !g.narrow() {
+			continue
+		}
+		if !slices.ContainsFunc(v.rows, func(r *row) bool {
+			return slices.Contains(g.sizes, r.size) && n%r.size == 0 && g.ends(r, i, tiers, n/r.size, lookahead)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// union is the leading run that blocks of any size cover together, those that end after limit left out.
 func (v *verdict) union(tiers tierSet, limit int) int {
 	run := 0
 	for grown := true; grown; {
 		grown = false
 		for _, r := range v.rows {
-			for v.covers(r, run/r.size, tiers) {
+			for (run/r.size+1)*r.size <= limit && v.covers(r, run/r.size, tiers) {
 				run = (run/r.size + 1) * r.size
 				grown = true
 			}
 		}
 	}
-	size := v.rows[0].size
-	return min(run, limit) / size * size
+	return run
 }
 
 func (v *verdict) covers(r *row, block int, tiers tierSet) bool {

@@ -11,11 +11,16 @@ import (
 type orphanage struct {
 	max    int // blocks
 	blocks int
+	bytes  int // of tokens and extra keys; at most max x orphanBytes
+	stores int
 	// byParent finds the stores that wait for a hash; byHash those that announce one.
 	byParent map[events.Hash][]*orphan
 	byHash   map[events.Hash][]*orphan
-	age      []*orphan // oldest first; entries that left are nil blocks
+	age      []*orphan // oldest first, among them some that left
 }
+
+// orphanBytes is the room for the content of a waiting block, on average: 256 tokens.
+const orphanBytes = 1024
 
 // orphan is a store that waits.
 type orphan struct {
@@ -23,6 +28,7 @@ type orphan struct {
 	// live counts, for each hash of the event, whether it still holds (1) or was removed meanwhile (0).
 	live []bool
 	left bool
+	size int // bytes
 }
 
 func (o *orphanage) init(limit int) {
@@ -31,7 +37,7 @@ func (o *orphanage) init(limit int) {
 }
 
 func (o *orphanage) clear() {
-	o.blocks = 0
+	o.blocks, o.bytes, o.stores = 0, 0, 0
 	o.byParent = make(map[events.Hash][]*orphan)
 	o.byHash = make(map[events.Hash][]*orphan)
 	o.age = nil
@@ -39,10 +45,11 @@ func (o *orphanage) clear() {
 
 // add keeps a copy of e and returns how many waiting stores were given up for it.
 func (o *orphanage) add(e *events.Event) (dropped int) {
-	if len(e.Hashes) > o.max {
+	size := contentBytes(e)
+	if len(e.Hashes) > o.max || size > o.max*orphanBytes {
 		return 1
 	}
-	for o.blocks+len(e.Hashes) > o.max {
+	for o.blocks+len(e.Hashes) > o.max || o.bytes+size > o.max*orphanBytes {
 		oldest := o.age[0]
 		o.age = o.age[1:]
 		if !oldest.left {
@@ -50,15 +57,17 @@ func (o *orphanage) add(e *events.Event) (dropped int) {
 			dropped++
 		}
 	}
-	w := &orphan{event: cloneEvent(e), live: make([]bool, len(e.Hashes))}
+	w := &orphan{event: cloneEvent(e), live: make([]bool, len(e.Hashes)), size: size}
 	o.byParent[e.Parent] = append(o.byParent[e.Parent], w)
 	for i, h := range w.event.Hashes {
 		w.live[i] = true
 		o.byHash[h] = append(o.byHash[h], w)
 	}
 	o.blocks += len(w.live)
+	o.bytes += size
+	o.stores++
 	o.age = append(o.age, w)
-	if len(o.age) > 2*o.max {
+	if len(o.age) > 2*o.stores+64 { // those that left hold their content
 		o.age = slices.DeleteFunc(o.age, func(w *orphan) bool { return w.left })
 	}
 	return dropped
@@ -67,6 +76,8 @@ func (o *orphanage) add(e *events.Event) (dropped int) {
 func (o *orphanage) drop(w *orphan) {
 	w.left = true
 	o.blocks -= len(w.live)
+	o.bytes -= w.size
+	o.stores--
 	unlink(o.byParent, w.event.Parent, w)
 	for _, h := range w.event.Hashes {
 		unlink(o.byHash, h, w)
@@ -116,11 +127,25 @@ func (o *orphanage) take(h events.Hash) []*orphan {
 	return out
 }
 
-func (o *orphanage) waiting() (stores, blocks int) {
-	for _, w := range o.byParent {
-		stores += len(w)
+// clearTier forgets the stores that wait to enter a tier.
+func (o *orphanage) clearTier(tier events.Tier) {
+	for _, w := range o.age {
+		if !w.left && w.event.Tier == tier {
+			o.drop(w)
+		}
 	}
-	return stores, o.blocks
+}
+
+func (o *orphanage) waiting() (stores, blocks int) { return o.stores, o.blocks }
+
+func contentBytes(e *events.Event) int {
+	n := 4 * len(e.Tokens)
+	for _, row := range e.Extras {
+		for i := range row {
+			n += 32 + len(row[i].Text)
+		}
+	}
+	return n
 }
 
 func cloneEvent(e *events.Event) events.Event {
@@ -137,20 +162,22 @@ func cloneEvent(e *events.Event) events.Event {
 // adoptLocked applies the stores that waited for these hashes, and those that waited for theirs.
 func (l *Ledger) adoptLocked(hashes []events.Hash) {
 	queue := slices.Clone(hashes)
+	var made []*block
 	for len(queue) > 0 {
 		h := queue[0]
 		queue = queue[1:]
 		for _, w := range l.orphans.take(h) {
 			id, wait, r, ok := l.identifyLocked(&w.event)
+			if wait {
+				r = events.ReasonOrphanDropped // cannot be: h is known
+			}
 			if !ok {
-				if !wait {
-					l.Reject(r)
-				}
+				l.Reject(r)
 				continue
 			}
+			made = append(made, id.fresh...)
 			g, ok := l.learnLocked(&w.event, w.event.BlockSize)
 			if !ok {
-				l.undoLocked(id.fresh)
 				l.Reject(events.ReasonBadEvent)
 				continue
 			}
@@ -160,7 +187,8 @@ func (l *Ledger) adoptLocked(hashes []events.Hash) {
 				}
 			}
 			queue = append(queue, w.event.Hashes...)
-			l.undoLocked(id.fresh) // blocks removed while they waited hold nothing
 		}
 	}
+	// Blocks removed while they waited hold nothing, but gave those behind them their place.
+	l.undoLocked(made)
 }

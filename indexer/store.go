@@ -87,16 +87,14 @@ func shapeOf(e *events.Event) (shape, events.Reason) {
 func (l *Ledger) storeByHashLocked(e *events.Event) (events.Reason, bool) {
 	missing := 0
 	for _, h := range e.Hashes {
-		b := l.findLocked(h)
+		b, several := l.namedLocked(e, h)
+		if several {
+			l.Reject(events.ReasonAmbiguous) // crediting one namespace with another's block is worse than neither
+			continue
+		}
 		if b == nil {
 			missing++
 			continue
-		}
-		for o := b; o != nil; o = o.next {
-			if o.scope.BlockSize == e.BlockSize {
-				b = o
-				break
-			}
 		}
 		g, ok := l.learnLocked(e, b.scope.BlockSize)
 		if !ok {
@@ -110,11 +108,36 @@ func (l *Ledger) storeByHashLocked(e *events.Event) (events.Reason, bool) {
 	return events.ReasonUnknownBlock, missing == 0
 }
 
+// namedLocked is the block that a store by hash means: of those under the hash that do not contradict the event, the
+// one that fits its block size and namespace best. several means that two fit alike.
+func (l *Ledger) namedLocked(e *events.Event, h events.Hash) (b *block, several bool) {
+	best := -1
+	for o := l.findLocked(h); o != nil; o = o.next {
+		if e.LoraName != "" && e.LoraName != o.scope.Adapter || e.Salt != "" && e.Salt != o.scope.Salt {
+			continue
+		}
+		fits := 0
+		if e.BlockSize == o.scope.BlockSize {
+			fits += 2
+		}
+		// SGLang names the namespace on every event, so to name none is a name too.
+		if l.src.Engine == events.EngineSGLang && e.Salt == o.scope.Salt && e.LoraName == o.scope.Adapter {
+			fits++
+		}
+		if fits == best {
+			several = true
+		} else if fits > best {
+			b, best, several = o, fits, false
+		}
+	}
+	return b, several
+}
+
 // learnLocked notes what the event says about its group and returns the group's position.
 func (l *Ledger) learnLocked(e *events.Event, size int) (int, bool) {
 	next, at, ok := l.table.Load().learn(e, size)
 	if next != nil {
-		l.table.Store(&next)
+		l.table.Store(&table{groups: next, since: l.table.Load().since})
 	}
 	return at, ok
 }
@@ -130,7 +153,7 @@ func (l *Ledger) identifyLocked(e *events.Event) (id identity, wait bool, r even
 	}
 	first := extras{}
 	if !e.HasParent || l.rootParentLocked(e) {
-		first = l.extrasOf(e, 0, true)
+		first = l.extrasOf(e, 0, sc.Adapter, true)
 	}
 	at, seed := parent, sc.Seed()
 	var key Key
@@ -138,7 +161,7 @@ func (l *Ledger) identifyLocked(e *events.Event) (id identity, wait bool, r even
 	for i, h := range e.Hashes {
 		x := first
 		if i > 0 || parent != 0 {
-			x = l.extrasOf(e, i, false)
+			x = l.extrasOf(e, i, sc.Adapter, false)
 		}
 		from, to := i*e.BlockSize, (i+1)*e.BlockSize
 		if e.Pairs {
@@ -192,7 +215,7 @@ func (l *Ledger) parentLocked(e *events.Event) (sc Scope, at place, wait bool, r
 		return sc, 0, true, 0, false
 	}
 	var fit *block
-	sized := false
+	sized, several := false, false
 	for ; p != nil; p = p.next {
 		if p.scope.BlockSize != e.BlockSize || p.scope.Pairs != e.Pairs {
 			continue
@@ -201,12 +224,16 @@ func (l *Ledger) parentLocked(e *events.Event) (sc Scope, at place, wait bool, r
 		if e.LoraName != "" && e.LoraName != p.scope.Adapter || e.Salt != "" && e.Salt != p.scope.Salt {
 			continue
 		}
-		if fit != nil {
-			return sc, 0, false, events.ReasonAmbiguous, false
+		if l.src.Engine == events.EngineSGLang && e.Salt == p.scope.Salt && e.LoraName == p.scope.Adapter {
+			fit, several = p, false // SGLang names the namespace on every event, so to name none is a name too
+			break
 		}
+		several = several || fit != nil
 		fit = p
 	}
 	switch {
+	case several:
+		return sc, 0, false, events.ReasonAmbiguous, false
 	case fit != nil:
 		return fit.scope.Scope, fit.place, false, 0, true
 	case sized:
@@ -223,18 +250,18 @@ func (l *Ledger) rootScope(e *events.Event) (Scope, events.Reason, bool) {
 	}
 	sc := Scope{Model: l.src.Model, BlockSize: e.BlockSize, Pairs: e.Pairs}
 	sc.Adapter = e.LoraName
-	sc.Salt = l.extrasOf(e, 0, true).salt
+	sc.Salt = l.extrasOf(e, 0, e.LoraName, true).salt
 	if e.Salt != "" {
 		sc.Salt = e.Salt
 	}
 	return sc, 0, true
 }
 
-func (l *Ledger) extrasOf(e *events.Event, i int, first bool) extras {
+func (l *Ledger) extrasOf(e *events.Event, i int, adapter string, first bool) extras {
 	if i >= len(e.Extras) {
 		return extras{}
 	}
-	return readExtras(e.Extras[i], e.LoraName, first, l.legacyMedia())
+	return readExtras(e.Extras[i], adapter, first, l.legacyMedia())
 }
 
 // legacyMedia says whether the engine names multimodal items by bare digests (vLLM 0.18).

@@ -42,10 +42,6 @@ func (w *Writer) Ledger() *Ledger { return w.main }
 func (w *Writer) Apply(seq uint64, payload []byte, received time.Time) {
 	err := w.decoder.Decode(payload, &w.batch)
 	l := w.of(&w.batch)
-	w.main.heard(seq, received, len(payload))
-	if l != w.main {
-		l.heard(seq, received, 0)
-	}
 	if err != nil {
 		reason := events.ReasonBadPayload
 		if errors.Is(err, events.ErrTooLarge) {
@@ -54,6 +50,11 @@ func (w *Writer) Apply(seq uint64, payload []byte, received time.Time) {
 		l.Reject(reason)
 	}
 	l.Apply(&w.batch)
+	// Last, so that whoever sees the number finds the batch applied.
+	w.main.heard(seq, received, len(payload))
+	if l != w.main {
+		l.heard(seq, received, 0)
+	}
 }
 
 // of is the ledger of the batch's rank.
@@ -71,6 +72,7 @@ func (w *Writer) of(b *events.Batch) *Ledger {
 	if !w.closed && len(w.ranks) < maxWireRanks && b.Rank >= 0 {
 		if l, err := w.x.Open(src); err == nil {
 			l.doubts.Store(w.main.doubts.Load())
+			l.setState(events.State(w.main.fresh.state.Load()), nil)
 			w.ranks[b.Rank] = l
 			return l
 		}

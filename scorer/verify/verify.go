@@ -30,6 +30,8 @@ type Report struct {
 	Seconds float64 `json:"seconds"`
 	// Torn says that the end of the file is missing; what came before was verified.
 	Torn bool `json:"torn,omitempty"`
+	// Bad counts records that could not be used. What a lost message leaves unknown shows in the bounds.
+	Bad int `json:"bad,omitempty"`
 }
 
 // Prediction is one request's answer beside the engine's number, in tokens.
@@ -54,8 +56,8 @@ type Options struct {
 	Progress func(done, size int64)
 }
 
-// File verifies the recording at path. A torn end is reported, not an error; a file that holds no request is an error,
-// since it proves nothing.
+// File verifies the recording at path. A torn end and bad records are reported, not errors; a file that holds no request
+// is an error, since it proves nothing.
 func File(ctx context.Context, path string, opts Options) (Report, error) {
 	start := time.Now()
 	complete, err := histories(path)
@@ -74,11 +76,14 @@ func File(ctx context.Context, path string, opts Options) (Report, error) {
 		if err == io.EOF {
 			break
 		}
-		if errors.Is(err, recording.ErrTorn) {
+		switch {
+		case errors.Is(err, recording.ErrTorn):
 			p.report.Torn = true
-			break
-		}
-		if err != nil {
+			continue
+		case errors.Is(err, recording.ErrRecord):
+			p.report.Bad++
+			continue
+		case err != nil:
 			return Report{}, fmt.Errorf("%s: %w", path, err)
 		}
 		if err := p.play(ctx, rec); err != nil {
@@ -109,10 +114,12 @@ func histories(path string) (map[string]bool, error) {
 	seen := make(map[string]bool)
 	for {
 		rec, err := r.Next()
-		if err == io.EOF || errors.Is(err, recording.ErrTorn) {
+		switch {
+		case err == io.EOF:
 			return seen, nil
-		}
-		if err != nil {
+		case errors.Is(err, recording.ErrTorn), errors.Is(err, recording.ErrRecord):
+			continue // told when the file is played
+		case err != nil:
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		if _, ok := seen[rec.Source]; ok || rec.Kind != recording.KindMessage {

@@ -217,8 +217,9 @@ func (x *WorkerSpec) GetUnpublished() []string {
 // Worker is a registered worker with the state of its sources.
 type Worker struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Spec  *WorkerSpec            `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
-	// One per rank, in order.
+	// As registered. If ranks were deregistered since, ranks counts those left, and the endpoints are the lowest one's.
+	Spec *WorkerSpec `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
+	// One per rank, in order; ranks that only the batches of another rank name are listed too, without endpoints.
 	Sources       []*SourceStatus `protobuf:"bytes,2,rep,name=sources,proto3" json:"sources,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -282,7 +283,8 @@ type SourceStatus struct {
 	Error string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
 	// True: every block the engine holds was announced to us, so that a miss is a fact. False: it may hold more.
 	HistoryComplete bool `protobuf:"varint,6,opt,name=history_complete,json=historyComplete,proto3" json:"history_complete,omitempty"`
-	// Block sizes that its stream has announced, in tokens, ascending. Empty: none yet.
+	// Sizes in tokens, ascending, of the blocks that its stream announced; the configured one while it announced none.
+	// Empty: neither.
 	BlockSizes    []uint32 `protobuf:"varint,7,rep,packed,name=block_sizes,json=blockSizes,proto3" json:"block_sizes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -26,7 +26,8 @@ const (
 // oneof, so that a caller who sets two is told so (TWO_PROMPTS).
 type ScoreRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Served model name, an alias, or the name of an adapter. Empty: the only model known.
+	// Served model name, an alias, or the name of an adapter. Empty: the model that the body of http_request names, else
+	// the only model known.
 	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
 	// The prompt as token ids.
 	Tokens *Tokens `protobuf:"bytes,2,opt,name=tokens,proto3" json:"tokens,omitempty"`
@@ -36,16 +37,18 @@ type ScoreRequest struct {
 	BlockHashes *BlockHashes `protobuf:"bytes,4,opt,name=block_hashes,json=blockHashes,proto3" json:"block_hashes,omitempty"`
 	// Multimodal items of tokens, in prompt order. Empty: none. A rendered http_request brings its own.
 	Features []*Feature `protobuf:"bytes,5,rep,name=features,proto3" json:"features,omitempty"`
-	// Cache salt of the request (tenant isolation). Empty: none. Salted and unsalted blocks never match. A secret: never
-	// logged, never in an answer.
+	// Cache salt of the request (tenant isolation). Empty: the cache_salt that the body of http_request has, else none.
+	// Salted and unsalted blocks never match. A secret: never logged, never in an answer.
 	CacheSalt string `protobuf:"bytes,6,opt,name=cache_salt,json=cacheSalt,proto3" json:"cache_salt,omitempty"`
-	// Name of the LoRA adapter. Empty: none.
+	// Name of the LoRA adapter. Empty: the one that model, or the model of the body, names; else none.
 	Adapter string `protobuf:"bytes,7,opt,name=adapter,proto3" json:"adapter,omitempty"`
 	// Engine-specific namespace (SGLang's extra_key). Empty: none. A secret, as cache_salt is.
 	ExtraKey string `protobuf:"bytes,8,opt,name=extra_key,json=extraKey,proto3" json:"extra_key,omitempty"`
-	// Worker ids to rate. Empty: every known worker that serves the model.
+	// Worker ids to rate, each with all its ranks; a repeated id counts once. An id that is not known is listed with
+	// known = false; one that serves another model with known = true, zeros, an exact bound (nothing matches across
+	// models) and a warning. Empty: every known worker that serves the model.
 	Candidates []string `protobuf:"bytes,9,rep,name=candidates,proto3" json:"candidates,omitempty"`
-	// Only workers of this role. Unspecified: any.
+	// Only workers of this role; candidates of another are left out with a warning. Unspecified: any.
 	Role Role `protobuf:"varint,10,opt,name=role,proto3,enum=kvscout.v1.Role" json:"role,omitempty"`
 	// Weights for this request. Absent: the server's.
 	TierWeights *TierWeights `protobuf:"bytes,11,opt,name=tier_weights,json=tierWeights,proto3" json:"tier_weights,omitempty"`
@@ -471,16 +474,19 @@ type WorkerScore struct {
 	// Leading tokens held on the device, contiguous from 0, full blocks only.
 	HeldTokens uint32 `protobuf:"varint,4,opt,name=held_tokens,json=heldTokens,proto3" json:"held_tokens,omitempty"`
 	// What the engine will skip of held_tokens: less what it always computes again, within the windows and states of
-	// hybrid models. What slower tiers add is in tiers.
+	// hybrid models. What slower tiers add is in tiers. 0 too if the engine does not read its cache for this request
+	// (prompt_logprobs and the like), which a warning says.
 	ReusableTokens uint32 `protobuf:"varint,5,opt,name=reusable_tokens,json=reusableTokens,proto3" json:"reusable_tokens,omitempty"`
 	// How the match from token 0 is covered, fastest tier first; each tier counts only what no faster one has. Tiers
 	// that add nothing are left out.
 	Tiers []*TierTokens `protobuf:"bytes,6,rep,name=tiers,proto3" json:"tiers,omitempty"`
-	// 0 to 1: the sum over tiers of weight x tokens, by prompt_tokens.
+	// 0 to 1: the sum over tiers of weight x tokens, by prompt_tokens. 0 too for a stale source, and if the engine does
+	// not read its cache for this request.
 	Score float64 `protobuf:"fixed64,7,opt,name=score,proto3" json:"score,omitempty"`
 	// State of the source behind the numbers.
 	Freshness *Freshness `protobuf:"bytes,8,opt,name=freshness,proto3" json:"freshness,omitempty"`
-	// Whether held_tokens and reusable_tokens are facts.
+	// Whether held_tokens and reusable_tokens are facts. Of a salted request to an engine that publishes no salts nothing
+	// is credited: zeros with a lower bound, HIDDEN_NAMESPACE, and a warning.
 	Bound *Bound `protobuf:"bytes,9,opt,name=bound,proto3" json:"bound,omitempty"`
 	// False: the index knows no such worker, and the zeros above say nothing of its cache.
 	Known         bool `protobuf:"varint,10,opt,name=known,proto3" json:"known,omitempty"`

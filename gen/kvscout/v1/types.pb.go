@@ -281,7 +281,8 @@ type BoundReason int32
 const (
 	// Never sent.
 	BoundReason_BOUND_REASON_UNSPECIFIED BoundReason = 0
-	// Upper: a namespace is neither in the engine's events nor in its hashes.
+	// Upper: a namespace is neither in the engine's events nor in its hashes. Lower: the request has a salt and the
+	// engine publishes none, so that nothing was credited.
 	BoundReason_BOUND_REASON_HIDDEN_NAMESPACE BoundReason = 1
 	// Upper: evictions of sliding windows are not published.
 	BoundReason_BOUND_REASON_HIDDEN_WINDOW BoundReason = 2

@@ -60,7 +60,7 @@ type IndexServiceClient interface {
 	// reached is no error: its source shows as connecting.
 	//
 	// INVALID_ARGUMENT: BAD_WORKER (the message says what is wrong with the spec).
-	// RESOURCE_EXHAUSTED: TOO_MANY_WORKERS.
+	// RESOURCE_EXHAUSTED: TOO_MANY_WORKERS. FAILED_PRECONDITION: SOURCE_TAKEN (a rank of it is fed otherwise).
 	RegisterWorker(context.Context, *connect.Request[v1.RegisterWorkerRequest]) (*connect.Response[v1.RegisterWorkerResponse], error)
 	// DeregisterWorker stops listening to a worker or one rank of it and frees its blocks. Once it has answered, no later
 	// answer credits it. An unknown worker or rank is no error.
@@ -68,17 +68,21 @@ type IndexServiceClient interface {
 	// INVALID_ARGUMENT: BAD_WORKER (no worker_id).
 	DeregisterWorker(context.Context, *connect.Request[v1.DeregisterWorkerRequest]) (*connect.Response[v1.DeregisterWorkerResponse], error)
 	// ListWorkers lists workers and the state of their sources.
+	//
+	// INVALID_ARGUMENT: BAD_ROLE (a number that is no role).
 	ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error)
 	// GetStats returns every counter once.
 	GetStats(context.Context, *connect.Request[v1.GetStatsRequest]) (*connect.Response[v1.GetStatsResponse], error)
-	// StreamStats sends the counters at once and then at each interval, until the caller ends it.
+	// StreamStats sends the counters at once and then at each interval, until the caller ends it or the server shuts down
+	// (UNAVAILABLE: NOT_READY).
 	//
 	// INVALID_ARGUMENT: BAD_INTERVAL (negative, or under 10 ms). RESOURCE_EXHAUSTED: OVERLOADED (too many streams).
 	StreamStats(context.Context, *connect.Request[v1.StreamStatsRequest]) (*connect.ServerStreamForClient[v1.StreamStatsResponse], error)
 	// Inspect shows who holds a prompt, or what a worker's state is.
 	//
 	// INVALID_ARGUMENT: NO_TARGET, TWO_TARGETS (prompt and worker), and for a prompt the reasons of ScoreService.Score
-	// about prompts and models. NOT_FOUND: UNKNOWN_WORKER, UNKNOWN_MODEL. RESOURCE_EXHAUSTED: PROMPT_TOO_LONG.
+	// about prompts and models. NOT_FOUND: UNKNOWN_WORKER, UNKNOWN_RANK, UNKNOWN_MODEL. RESOURCE_EXHAUSTED:
+	// PROMPT_TOO_LONG. FAILED_PRECONDITION: SALT_NOT_SUPPORTED_BY_ENGINE.
 	Inspect(context.Context, *connect.Request[v1.InspectRequest]) (*connect.Response[v1.InspectResponse], error)
 	// Publish applies raw event batches of a registered worker, for engines that ZMQ cannot reach, and for playing
 	// recordings. Batches of one rank must be pushed in order and one call at a time; repeats are recognised.
@@ -201,7 +205,7 @@ type IndexServiceHandler interface {
 	// reached is no error: its source shows as connecting.
 	//
 	// INVALID_ARGUMENT: BAD_WORKER (the message says what is wrong with the spec).
-	// RESOURCE_EXHAUSTED: TOO_MANY_WORKERS.
+	// RESOURCE_EXHAUSTED: TOO_MANY_WORKERS. FAILED_PRECONDITION: SOURCE_TAKEN (a rank of it is fed otherwise).
 	RegisterWorker(context.Context, *connect.Request[v1.RegisterWorkerRequest]) (*connect.Response[v1.RegisterWorkerResponse], error)
 	// DeregisterWorker stops listening to a worker or one rank of it and frees its blocks. Once it has answered, no later
 	// answer credits it. An unknown worker or rank is no error.
@@ -209,17 +213,21 @@ type IndexServiceHandler interface {
 	// INVALID_ARGUMENT: BAD_WORKER (no worker_id).
 	DeregisterWorker(context.Context, *connect.Request[v1.DeregisterWorkerRequest]) (*connect.Response[v1.DeregisterWorkerResponse], error)
 	// ListWorkers lists workers and the state of their sources.
+	//
+	// INVALID_ARGUMENT: BAD_ROLE (a number that is no role).
 	ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error)
 	// GetStats returns every counter once.
 	GetStats(context.Context, *connect.Request[v1.GetStatsRequest]) (*connect.Response[v1.GetStatsResponse], error)
-	// StreamStats sends the counters at once and then at each interval, until the caller ends it.
+	// StreamStats sends the counters at once and then at each interval, until the caller ends it or the server shuts down
+	// (UNAVAILABLE: NOT_READY).
 	//
 	// INVALID_ARGUMENT: BAD_INTERVAL (negative, or under 10 ms). RESOURCE_EXHAUSTED: OVERLOADED (too many streams).
 	StreamStats(context.Context, *connect.Request[v1.StreamStatsRequest], *connect.ServerStream[v1.StreamStatsResponse]) error
 	// Inspect shows who holds a prompt, or what a worker's state is.
 	//
 	// INVALID_ARGUMENT: NO_TARGET, TWO_TARGETS (prompt and worker), and for a prompt the reasons of ScoreService.Score
-	// about prompts and models. NOT_FOUND: UNKNOWN_WORKER, UNKNOWN_MODEL. RESOURCE_EXHAUSTED: PROMPT_TOO_LONG.
+	// about prompts and models. NOT_FOUND: UNKNOWN_WORKER, UNKNOWN_RANK, UNKNOWN_MODEL. RESOURCE_EXHAUSTED:
+	// PROMPT_TOO_LONG. FAILED_PRECONDITION: SALT_NOT_SUPPORTED_BY_ENGINE.
 	Inspect(context.Context, *connect.Request[v1.InspectRequest]) (*connect.Response[v1.InspectResponse], error)
 	// Publish applies raw event batches of a registered worker, for engines that ZMQ cannot reach, and for playing
 	// recordings. Batches of one rank must be pushed in order and one call at a time; repeats are recognised.

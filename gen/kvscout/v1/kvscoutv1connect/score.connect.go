@@ -41,14 +41,17 @@ const (
 type ScoreServiceClient interface {
 	// Score rates every candidate. It changes nothing and waits for no event, so it may be sent as Connect GET.
 	//
-	// INVALID_ARGUMENT: NO_PROMPT, TWO_PROMPTS (two prompt fields, or packed and ids), TOKENS_NOT_MULTIPLE_OF_4,
-	// NEGATIVE_TOKEN, TOKEN_TOO_LARGE (over 2^32-1), HASHES_NOT_MULTIPLE_OF_8, BAD_BLOCK_SIZE, BAD_PROMPT_TOKENS (fewer
-	// than the blocks cover), BAD_FEATURE (outside the prompt, overlapping, without hash or length, or without tokens),
-	// BAD_TIER_WEIGHT (outside 0 to 1, or no number), BAD_PATH (a path the renderer has no answer for), BAD_BODY (the
-	// engine would refuse this body), MODEL_REQUIRED (no model, and not exactly one is known).
+	// INVALID_ARGUMENT: NO_PROMPT, TWO_PROMPTS (two prompt fields, or packed and ids), SEVERAL_PROMPTS (one body of
+	// several prompts), TOKENS_NOT_MULTIPLE_OF_4, NEGATIVE_TOKEN, TOKEN_TOO_LARGE (over 2^32-1),
+	// HASHES_NOT_MULTIPLE_OF_8, BAD_BLOCK_SIZE, BAD_PROMPT_TOKENS (fewer than the blocks cover), BAD_FEATURE (outside the
+	// prompt, overlapping, without hash or length, without tokens, or over 4,096 of them), BAD_TIER_WEIGHT (outside 0 to
+	// 1, or no number), BAD_ROLE (a number that is no role), BAD_PATH (a path the renderer has no answer for), BAD_HEADER
+	// (one that cannot be forwarded), BAD_BODY (the engine would refuse this body), SALT_MISMATCH (the request's salt and
+	// the body's differ), MODEL_REQUIRED (no model, and not exactly one is known).
 	// NOT_FOUND: UNKNOWN_MODEL.
-	// FAILED_PRECONDITION: SALT_NOT_SUPPORTED_BY_ENGINE, NO_RENDERER (http_request without a configured renderer).
-	// RESOURCE_EXHAUSTED: PROMPT_TOO_LONG, TOO_MANY_CANDIDATES, OVERLOADED.
+	// FAILED_PRECONDITION: SALT_NOT_SUPPORTED_BY_ENGINE, NO_RENDERER (http_request without a configured renderer),
+	// RENDERER_UNUSABLE (what is configured as one does not render, wants other credentials, or answers in no known form).
+	// RESOURCE_EXHAUSTED: PROMPT_TOO_LONG, BODY_TOO_LARGE (for the renderer), TOO_MANY_CANDIDATES, OVERLOADED.
 	// UNAVAILABLE: RENDERER_DOWN, NOT_READY. DEADLINE_EXCEEDED: the caller's deadline or the renderer's.
 	Score(context.Context, *connect.Request[v1.ScoreRequest]) (*connect.Response[v1.ScoreResponse], error)
 }
@@ -88,14 +91,17 @@ func (c *scoreServiceClient) Score(ctx context.Context, req *connect.Request[v1.
 type ScoreServiceHandler interface {
 	// Score rates every candidate. It changes nothing and waits for no event, so it may be sent as Connect GET.
 	//
-	// INVALID_ARGUMENT: NO_PROMPT, TWO_PROMPTS (two prompt fields, or packed and ids), TOKENS_NOT_MULTIPLE_OF_4,
-	// NEGATIVE_TOKEN, TOKEN_TOO_LARGE (over 2^32-1), HASHES_NOT_MULTIPLE_OF_8, BAD_BLOCK_SIZE, BAD_PROMPT_TOKENS (fewer
-	// than the blocks cover), BAD_FEATURE (outside the prompt, overlapping, without hash or length, or without tokens),
-	// BAD_TIER_WEIGHT (outside 0 to 1, or no number), BAD_PATH (a path the renderer has no answer for), BAD_BODY (the
-	// engine would refuse this body), MODEL_REQUIRED (no model, and not exactly one is known).
+	// INVALID_ARGUMENT: NO_PROMPT, TWO_PROMPTS (two prompt fields, or packed and ids), SEVERAL_PROMPTS (one body of
+	// several prompts), TOKENS_NOT_MULTIPLE_OF_4, NEGATIVE_TOKEN, TOKEN_TOO_LARGE (over 2^32-1),
+	// HASHES_NOT_MULTIPLE_OF_8, BAD_BLOCK_SIZE, BAD_PROMPT_TOKENS (fewer than the blocks cover), BAD_FEATURE (outside the
+	// prompt, overlapping, without hash or length, without tokens, or over 4,096 of them), BAD_TIER_WEIGHT (outside 0 to
+	// 1, or no number), BAD_ROLE (a number that is no role), BAD_PATH (a path the renderer has no answer for), BAD_HEADER
+	// (one that cannot be forwarded), BAD_BODY (the engine would refuse this body), SALT_MISMATCH (the request's salt and
+	// the body's differ), MODEL_REQUIRED (no model, and not exactly one is known).
 	// NOT_FOUND: UNKNOWN_MODEL.
-	// FAILED_PRECONDITION: SALT_NOT_SUPPORTED_BY_ENGINE, NO_RENDERER (http_request without a configured renderer).
-	// RESOURCE_EXHAUSTED: PROMPT_TOO_LONG, TOO_MANY_CANDIDATES, OVERLOADED.
+	// FAILED_PRECONDITION: SALT_NOT_SUPPORTED_BY_ENGINE, NO_RENDERER (http_request without a configured renderer),
+	// RENDERER_UNUSABLE (what is configured as one does not render, wants other credentials, or answers in no known form).
+	// RESOURCE_EXHAUSTED: PROMPT_TOO_LONG, BODY_TOO_LARGE (for the renderer), TOO_MANY_CANDIDATES, OVERLOADED.
 	// UNAVAILABLE: RENDERER_DOWN, NOT_READY. DEADLINE_EXCEEDED: the caller's deadline or the renderer's.
 	Score(context.Context, *connect.Request[v1.ScoreRequest]) (*connect.Response[v1.ScoreResponse], error)
 }
