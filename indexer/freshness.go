@@ -56,6 +56,9 @@ func (l *Ledger) setState(s events.State, why error) {
 // Freshness of the source now.
 func (l *Ledger) Freshness() Freshness {
 	f := Freshness{State: events.State(l.fresh.state.Load())}
+	if f.State == events.StateGap && Doubt(l.doubts.Load())&(DoubtHistory|DoubtGap) == 0 {
+		f.State = events.StateLive // a clear has made up for what was lost
+	}
 	if at := l.fresh.heard.Load(); at != 0 {
 		f.LastEvent = time.Unix(0, at)
 		f.LastSequence, f.HasSequence = l.fresh.sequence.Load(), true
@@ -66,6 +69,7 @@ func (l *Ledger) Freshness() Freshness {
 	return f
 }
 
+// connected says whether a stream in state s has a connection. One that has, and has heard nothing yet, is unknown.
 func connected(s events.State) bool {
-	return s == events.StateReplaying || s == events.StateLive || s == events.StateGap
+	return s == events.StateUnknown || s == events.StateReplaying || s == events.StateLive || s == events.StateGap
 }

@@ -34,11 +34,12 @@ func (x *Index) Holdings(ctx context.Context, q Query) ([]Holding, error) {
 		if !ok {
 			continue
 		}
+		rows, t := l.current(rows)
 		h := Holding{Match: l.match(&q, rows)}
 		// Where a source uses several block sizes its longest run speaks for it.
 		best := 0
 		for _, r := range rows {
-			runs, blocks := l.table.Load().runs(r)
+			runs, blocks := t.runs(r)
 			if blocks*r.size > best {
 				best = blocks * r.size
 				h.Runs, h.BlockSize = runs, r.size

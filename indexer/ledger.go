@@ -28,7 +28,7 @@ type Ledger struct {
 	alias   map[uint64]events.Hash // integer form of digests, for engines that mix both forms
 	orphans orphanage
 	batch   uint64   // number of the batch being applied
-	hinted  []*block // blocks whose identity the current batch told ahead of their store
+	hinted  []*block // blocks whose identity the current batch tells
 }
 
 // block is what a source says about one engine hash.
@@ -40,6 +40,7 @@ type block struct {
 	copies []copies
 	next   *block // the same hash in another scope
 	gone   bool   // forgotten: a batch may still point at it
+	hinted bool   // in Ledger.hinted: kept to the end of the batch, held or not
 }
 
 // copies counts how often a block was stored into one tier of one group.
@@ -159,7 +160,7 @@ func (l *Ledger) takeLocked(b *block, which mask, all bool) {
 		l.publishLocked(b, b.mask&^which)
 		break
 	}
-	if len(b.copies) == 0 {
+	if len(b.copies) == 0 && !b.hinted {
 		l.forgetLocked(b)
 	}
 }

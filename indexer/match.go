@@ -15,8 +15,7 @@ func (l *Ledger) match(q *Query, rows []*row) Match {
 	if sizes := l.blockSizes(); len(sizes) > 0 {
 		m.BlockSize = sizes[0]
 	}
-	t := l.table.Load()
-	rows = slices.DeleteFunc(rows, func(r *row) bool { return r.asOf < t.since })
+	rows, t := l.current(rows)
 	if len(rows) == 0 {
 		return m
 	}
@@ -38,6 +37,12 @@ func (l *Ledger) match(q *Query, rows []*row) Match {
 	m.With[events.TierUnknown] = m.With[events.TierUnknown-1]
 	m.Reusable = m.With[events.TierDevice]
 	return m
+}
+
+// current is rows less those read before the source was last cleared, whose masks the table no longer explains.
+func (l *Ledger) current(rows []*row) ([]*row, *table) {
+	t := l.table.Load()
+	return slices.DeleteFunc(rows, func(r *row) bool { return r.asOf < t.since }), t
 }
 
 func promptTokens(q *Query) int {

@@ -85,11 +85,16 @@ func (o *orphanage) drop(w *orphan) {
 }
 
 func unlink(m map[events.Hash][]*orphan, h events.Hash, w *orphan) {
-	rest := slices.DeleteFunc(m[h], func(x *orphan) bool { return x == w })
-	if len(rest) == 0 {
+	list := m[h]
+	switch i := slices.Index(list, w); {
+	case i < 0:
+	case len(list) == 1:
 		delete(m, h)
-	} else {
-		m[h] = rest
+	case i == 0: // the oldest goes first as a rule, and one hash may have thousands
+		list[0] = nil
+		m[h] = list[1:]
+	default:
+		m[h] = slices.Delete(list, i, i+1)
 	}
 }
 

@@ -105,7 +105,24 @@ func (l *Ledger) storeByHashLocked(e *events.Event) (events.Reason, bool) {
 	for range missing - 1 {
 		l.Reject(events.ReasonUnknownBlock)
 	}
+	if missing > 0 && e.Tier == events.TierDevice && len(e.Tokens) > 0 {
+		l.unheardLocked(e)
+	}
 	return events.ReasonUnknownBlock, missing == 0
+}
+
+// unheardLocked notes what it leaves in doubt that a sparse group's blocks on the device could not be placed: a known
+// group holds more than we know; of a group not heard of before we do not even ask what it holds.
+func (l *Ledger) unheardLocked(e *events.Event) {
+	id := ungrouped
+	if e.HasGroup {
+		id = e.Group
+	}
+	if l.table.Load().find(id) >= 0 {
+		l.doubt(DoubtRefused, true)
+	} else {
+		l.doubt(DoubtUnread, true)
+	}
 }
 
 // namedLocked is the block that a store by hash means: of those under the hash that do not contradict the event, the
@@ -306,7 +323,8 @@ func (l *Ledger) undoLocked(fresh []*block) {
 }
 
 // hintLocked takes the identities that dense stores of a batch tell, ahead of sparse stores that name the same blocks
-// by hash: vLLM sends a sliding-window group's store before the full group's (rule 6).
+// by hash: vLLM sends a sliding-window group's store before the full group's (rule 6). They stand to the end of the
+// batch, since the eviction that made room for a sparse store may have taken the block's last copy.
 func (l *Ledger) hintLocked(list []events.Event) {
 	sparse := false
 	for i := range list {
@@ -318,15 +336,20 @@ func (l *Ledger) hintLocked(list []events.Event) {
 		case s == shapeSparse:
 			sparse = true
 		case s == shapeDense && sparse:
-			if id, _, _, ok := l.identifyLocked(e); ok {
-				l.hinted = append(l.hinted, id.fresh...)
+			id, _, _, _ := l.identifyLocked(e) // faults are counted when the event's turn comes
+			for _, b := range id.blocks {
+				b.hinted = true
 			}
+			l.hinted = append(l.hinted, id.blocks...)
 		}
 	}
 }
 
-// dropHintsLocked forgets hinted blocks that no store of the batch came to hold.
+// dropHintsLocked forgets hinted blocks that nothing holds at the end of the batch.
 func (l *Ledger) dropHintsLocked() {
+	for _, b := range l.hinted {
+		b.hinted = false
+	}
 	l.undoLocked(l.hinted)
 	l.hinted = l.hinted[:0]
 }

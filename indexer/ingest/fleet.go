@@ -78,6 +78,9 @@ func New(index *indexer.Index, opts Options) *Fleet {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	if opts.Stream.Listeners == nil {
+		opts.Stream.Listeners = stream.NewListeners() // sources that share a port are told apart by topic
+	}
 	if opts.Stream.Logger == nil {
 		opts.Stream.Logger = opts.Logger
 	}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/indexer/ingest"
+)
+
+// workerEntry is one entry of "workers" in the file of --config.
+type workerEntry struct {
+	id, role, model     string
+	labels              map[string]string
+	aliases             []string
+	engine, version     string
+	blockSize           int
+	rank, ranks         int
+	events, replay      string
+	topic, speculative  string
+	eagle, reuseReports bool
+	hashFormat          string
+	unpublished         []string
+}
+
+// fields are the keys of an entry and where their values go.
+func (e *workerEntry) fields() map[string]any {
+	return map[string]any{
+		"id": &e.id, "role": &e.role, "labels": &e.labels, "model": &e.model, "aliases": &e.aliases,
+		"engine": &e.engine, "version": &e.version, "block_size": &e.blockSize, "rank": &e.rank, "ranks": &e.ranks,
+		"events": &e.events, "replay": &e.replay, "topic": &e.topic, "speculative": &e.speculative, "eagle": &e.eagle,
+		"reuse_reports": &e.reuseReports, "hash_format": &e.hashFormat, "unpublished": &e.unpublished,
+	}
+}
+
+// readWorkers reads the list of workers. Entries of one id are ranks of one worker, each with endpoints of its own.
+func readWorkers(list *yaml.Node) ([]ingest.Worker, error) {
+	if list.Kind != yaml.SequenceNode {
+		return nil, fmt.Errorf("want a list, got %s", nodeKind(list))
+	}
+	var out []ingest.Worker
+	var faults []error
+	for _, node := range list.Content {
+		w, err := readWorker(node)
+		if err == nil {
+			out, err = addWorker(out, w)
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("line %d: worker %q: %w", node.Line, w.ID, err))
+		}
+	}
+	return out, errors.Join(faults...)
+}
+
+func readWorker(node *yaml.Node) (ingest.Worker, error) {
+	var e workerEntry
+	fields := e.fields()
+	err := eachKey(node, func(key string, value *yaml.Node) error {
+		target, ok := fields[key]
+		if !ok {
+			return errors.New("unknown key of a worker")
+		}
+		return value.Decode(target)
+	})
+	if err != nil {
+		return ingest.Worker{ID: e.id}, err
+	}
+	return e.worker()
+}
+
+// worker makes the worker of an entry.
+func (e *workerEntry) worker() (ingest.Worker, error) {
+	w := ingest.Worker{ID: e.id, Labels: e.labels, Model: e.model, Aliases: e.aliases}
+	role, ok := ingest.ParseRole(e.role)
+	if !ok {
+		return w, fmt.Errorf("role %q is not prefill, decode or both", e.role)
+	}
+	w.Role = role
+	if e.speculative != "" && e.speculative != "eagle" {
+		return w, fmt.Errorf("speculative %q, only eagle is known", e.speculative)
+	}
+	if e.ranks < 0 {
+		return w, fmt.Errorf("ranks %d is negative", e.ranks)
+	}
+	src := events.Source{
+		Worker: e.id, Rank: e.rank, Engine: events.Engine(e.engine), Version: e.version, Model: e.model,
+		BlockSize: e.blockSize, Events: e.events, Replay: e.replay, Topic: e.topic,
+		SpeculativeEAGLE: e.speculative != "", PairKeys: e.eagle, ReuseReports: e.reuseReports, HashFormat: e.hashFormat,
+	}
+	for _, h := range e.unpublished {
+		src.Unpublished = append(src.Unpublished, events.Hidden(h))
+	}
+	if err := src.Validate(); err != nil {
+		return w, err
+	}
+	if e.ranks > maxRanks {
+		return w, fmt.Errorf("ranks %d, at most %d", e.ranks, maxRanks)
+	}
+	var err error
+	w.Sources, err = src.Ranks(e.ranks)
+	return w, err
+}
+
+// maxRanks is what a fleet takes for one worker.
+const maxRanks = 1024
+
+// addWorker adds w, or its ranks to the worker of the same id.
+func addWorker(list []ingest.Worker, w ingest.Worker) ([]ingest.Worker, error) {
+	for i := range list {
+		have := &list[i]
+		if have.ID != w.ID {
+			continue
+		}
+		if have.Model != w.Model {
+			return list, fmt.Errorf("serves %q and %q", have.Model, w.Model)
+		}
+		if w.Role != ingest.RoleAny || len(w.Labels) > 0 || len(w.Aliases) > 0 {
+			return list, errors.New("is listed already; role, labels and aliases belong to its first entry")
+		}
+		have.Sources = append(have.Sources, w.Sources...)
+		return list, nil
+	}
+	return append(list, w), nil
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/stream"
+	"github.com/kvscout/kvscout/indexer"
+	"github.com/kvscout/kvscout/indexer/indexrpc"
+	"github.com/kvscout/kvscout/indexer/ingest"
+	"github.com/kvscout/kvscout/render"
+	"github.com/kvscout/kvscout/scorer/scorerpc"
+	"github.com/kvscout/kvscout/scorer/server"
+)
+
+// gcPercent trades memory for time: the index has nothing for the collector to scan, so a collection frees little.
+const gcPercent = 400
+
+func newServe() *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Listen to engines and answer over gRPC, gRPC-Web and Connect",
+		Long: `Listen to the events of engines, keep the index, and answer over gRPC, gRPC-Web and Connect (HTTP with JSON) on one port.
+
+Workers come from --source, from the file of --config, or later by RegisterWorker ("kvscout workers add"). One line on
+standard output tells the address once calls are answered; the log goes to standard error. SIGINT and SIGTERM stop the
+server: calls under way may finish within --shutdown-grace. A second signal ends it at once.
+
+A flag beats its variable (--listen: KVSCOUT_LISTEN), that beats the file of --config, which has the same names with
+underscores, "sources" for --source, and "workers", a list of workers. --source replaces "sources" and adds to "workers".
+
+` + specHelp,
+		Example: `  kvscout serve --source id=w0,engine=vllm,model=qwen3,events=tcp://10.0.0.7:5557,replay=tcp://10.0.0.7:5558
+  kvscout serve --config kvscout.yaml --listen unix:///run/kvscout.sock
+  KVSCOUT_SOURCE="id=w0,engine=sglang,model=m,events=tcp://*:5557;id=w1,engine=sglang,model=m,events=tcp://*:5558" kvscout serve`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd, &o) },
+	}
+	o.register(cmd.Flags())
+	return cmd
+}
+
+func runServe(cmd *cobra.Command, o *serveOptions) error {
+	start := time.Now()
+	if err := o.resolve(cmd.Flags()); err != nil {
+		return err
+	}
+	renderer, err := o.newRenderer()
+	if err != nil {
+		return err
+	}
+	log := newLogger(cmd.ErrOrStderr(), o.logFormat, o.level)
+	if os.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	}
+	listener, err := server.Listen(cmd.Context(), o.listen)
+	if errors.Is(err, server.ErrAddress) {
+		return fmt.Errorf("listen %s: %w", o.listen, err)
+	}
+	if err != nil {
+		return err
+	}
+	index := indexer.New(indexer.Options{MaxOrphanBlocks: o.maxOrphanBlocks, KeepOnGap: o.keepOnGap})
+	fleet := ingest.New(index, ingest.Options{
+		Stream: stream.Options{StaleAfter: o.staleAfter, KeepOnGap: o.keepOnGap},
+		Limits: events.Limits{PayloadBytes: o.maxPayloadBytes},
+		Logger: log,
+	})
+	defer fleet.Close()
+	if err := listenTo(fleet, o.workers, log); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	srv := newServer(o, index, fleet, renderer, log, start)
+	return serveOn(cmd.Context(), srv, listener, cmd.OutOrStdout())
+}
+
+// listenTo registers the configured workers.
+func listenTo(fleet *ingest.Fleet, workers []ingest.Worker, log *slog.Logger) error {
+	for _, w := range workers {
+		if _, err := fleet.Register(w); err != nil {
+			return usageError{err}
+		}
+		for _, s := range w.Sources {
+			log.Info("listening to source", "source", s.ID(), "model", s.Model, "engine", string(s.Engine),
+				"events", orElse(s.Events, "pushed"), "replay", orElse(s.Replay, "none"), "topic", s.Topic)
+		}
+	}
+	if len(workers) == 0 {
+		log.Info("no workers are configured; register some with RegisterWorker or kvscout workers add")
+	}
+	return nil
+}
+
+// newServer puts the services together.
+func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, renderer render.Renderer, log *slog.Logger, start time.Time) *server.Server {
+	scores := scorerpc.New(index, fleet, scorerpc.Options{
+		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderer, Logger: log,
+	})
+	return server.New(server.Options{
+		Score:  scores,
+		Index:  indexrpc.New(index, fleet, indexrpc.Options{MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, Start: start}),
+		Grace:  o.shutdownGrace,
+		Logger: log,
+		// A token is at most 12 bytes of a JSON body; a call lasts as long as the renderer may.
+		ReadMaxBytes: max(server.DefaultReadMaxBytes, 16*o.maxPromptTokens),
+		CallTimeout:  max(server.DefaultCallTimeout, 2*o.rendererTimeout),
+	})
+}
+
+// serveOn tells the address and serves until ctx ends. Connections made from now on are answered, since the listener is
+// open already.
+func serveOn(ctx context.Context, srv *server.Server, l net.Listener, stdout io.Writer) error {
+	address := "http://" + l.Addr().String()
+	if l.Addr().Network() == "unix" {
+		address = "unix://" + l.Addr().String()
+	}
+	if _, err := fmt.Fprintln(stdout, "kvscout serves on "+address); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	return srv.Serve(ctx, l)
+}
+
+func newLogger(w io.Writer, format string, level slog.Level) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: level}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}

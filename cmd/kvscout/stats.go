@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+)
+
+// statsOptions are the settings of `kvscout stats`.
+type statsOptions struct {
+	clientOptions
+	watch time.Duration
+	count int
+	json  bool
+}
+
+func newStats() *cobra.Command {
+	var o statsOptions
+	cmd := &cobra.Command{
+		Use:   "stats",
+		Short: "Show the counters of a server",
+		Long: `Show the counters of a server: the size of the index, what each event stream did, what was rejected and why.
+
+With --watch they are shown again at each interval until the command is interrupted.`,
+		Example: `  kvscout stats
+  kvscout stats --watch
+  kvscout stats --watch=5s --json | jq .stats.blocks`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.watch == 0 || len(args) != 1 {
+				return noArgs(cmd, args)
+			}
+			var err error // "--watch 5s": the interval of a flag that may stand alone
+			if o.watch, err = time.ParseDuration(args[0]); err != nil {
+				return misuse("watch: %w", err)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return runStats(cmd, &o) },
+	}
+	f := cmd.Flags()
+	o.register(f)
+	f.DurationVar(&o.watch, "watch", 0, "show the counters again after each `INTERVAL`, such as 500ms; 1s when none is given (default 0: show them once)")
+	f.Lookup("watch").NoOptDefVal = "1s"
+	f.IntVar(&o.count, "count", 0, "with --watch, how often the counters are shown; 0 is until interrupted")
+	f.BoolVar(&o.json, "json", false, "print each answer's JSON, one a line, and nothing else")
+	return cmd
+}
+
+func runStats(cmd *cobra.Command, o *statsOptions) error {
+	if o.watch < 0 || o.count < 0 {
+		return misuse("watch and count must not be negative")
+	}
+	c, err := o.dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if o.watch > 0 {
+		return watchStats(cmd, c, o)
+	}
+	ctx, cancel := c.bounded(cmd.Context())
+	defer cancel()
+	res, err := c.GetStats(ctx, connect.NewRequest(&kvscoutv1.GetStatsRequest{}))
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return protoJSON(cmd.OutOrStdout(), res.Msg)
+	}
+	return printStats(cmd.OutOrStdout(), res.Msg.GetStats())
+}
+
+// watchStats shows the counters until o.count, the user or the server ends it.
+func watchStats(cmd *cobra.Command, c *client, o *statsOptions) error {
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	req := &kvscoutv1.StreamStatsRequest{Interval: durationpb.New(o.watch)}
+	stream, err := c.StreamStats(ctx, connect.NewRequest(req))
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	out := cmd.OutOrStdout()
+	for n := 1; stream.Receive(); n++ {
+		if o.json {
+			err = protoJSON(out, stream.Msg())
+		} else {
+			if isTerminal(out) {
+				fmt.Fprint(out, "\x1b[H\x1b[2J") // home, clear
+			} else if n > 1 {
+				fmt.Fprintln(out)
+			}
+			err = printStats(out, stream.Msg().GetStats())
+		}
+		if err != nil || n == o.count {
+			cancel() // so that Close need not wait for the server
+			return err
+		}
+	}
+	if cmd.Context().Err() != nil {
+		return nil // the user has seen enough
+	}
+	if err := stream.Err(); err != nil {
+		return err
+	}
+	return errors.New("the server ended the stream")
+}
+
+func printStats(w io.Writer, s *kvscoutv1.Stats) error {
+	fmt.Fprintf(w, "index version %d, up %v\n", s.GetIndexVersion(), s.GetUptime().AsDuration().Round(time.Second))
+	fmt.Fprintf(w, "index: %d blocks, %d held by workers, %d scopes, %d engine hashes, %d stores waiting",
+		s.GetBlocks(), s.GetHolderBlocks(), s.GetScopes(), s.GetHandles(), s.GetOrphansWaiting())
+	if s.GetIndexBytes() > 0 {
+		fmt.Fprintf(w, ", %d bytes", s.GetIndexBytes())
+	}
+	fmt.Fprintf(w, "\nscores: %d requests, errors: %s\n", s.GetScore().GetRequests(), counts(s.GetScore().GetErrors()))
+	return printSources(w, s.GetSources())
+}
+
+// printSources has one line for each source.
+func printSources(w io.Writer, sources []*kvscoutv1.SourceStats) error {
+	if len(sources) == 0 {
+		_, err := fmt.Fprintln(w, "no workers")
+		return err
+	}
+	t := newTable(w, "WORKER", "RANK", "STATE", "BATCHES", "REPLAYED", "STORED", "REMOVED", "CLEARED", "BLOCKS", "GAPS", "RESETS", "WAITING", "REJECTED")
+	for _, s := range sources {
+		t.row(s.GetWorkerId(), s.GetRank(), freshWords(s.GetFreshness()), s.GetBatches(), s.GetReplayedBatches(),
+			s.GetStoredEvents(), s.GetRemovedEvents(), s.GetClearedEvents(), tierBlocks(s.GetTiers()), s.GetGaps(),
+			s.GetResets(), s.GetOrphansWaiting(), counts(s.GetRejected()))
+	}
+	return t.flush()
+}
+
+func tierBlocks(tiers []*kvscoutv1.TierBlocks) string {
+	var parts []string
+	for _, t := range tiers {
+		parts = append(parts, fmt.Sprintf("%s %d", tierWord(t.GetTier()), t.GetBlocks()))
+	}
+	return orDash(strings.Join(parts, ", "))
+}
+
+// counts lists counters by name.
+func counts(m map[string]uint64) string {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		parts = append(parts, fmt.Sprintf("%s %d", k, m[k]))
+	}
+	return orDash(strings.Join(parts, ", "))
+}

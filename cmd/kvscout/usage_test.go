@@ -1,0 +1,155 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// commands lists every command of ours.
+func commands(root *cobra.Command) []*cobra.Command {
+	out := []*cobra.Command{root}
+	for _, c := range root.Commands() {
+		out = append(out, commands(c)...)
+	}
+	return out
+}
+
+// The flags that scripts outside rely on.
+var contract = map[string][]string{
+	"serve": {"listen", "config", "source", "renderer", "renderer-protocol", "renderer-timeout", "log-level", "log-format",
+		"weight-device", "weight-host", "weight-disk", "weight-shared", "weight-unknown", "stale-after", "keep-on-gap",
+		"max-prompt-tokens", "shutdown-grace", "max-orphan-blocks", "max-payload-bytes"},
+	"score": {"server", "model", "body", "path", "tokens", "prompt", "hashes", "block-size", "adapter", "cache-salt",
+		"cache-salt-file", "extra-key", "candidate", "role", "protocol", "json"},
+	"workers":        {"server", "json"},
+	"workers add":    {"server", "source", "alias", "label", "role"},
+	"workers remove": {"server", "rank"},
+	"stats":          {"server", "watch", "json"},
+	"inspect":        {"server", "worker", "rank", "tokens", "json"},
+	"record":         {"source", "output", "for", "max-bytes"},
+	"record convert": {"output"},
+	"replay":         {"server", "model", "speed"},
+	"verify":         {"json", "verbose"},
+	"simulate": {"engines", "form", "model", "block-size", "blocks", "rate", "for", "seed", "base-port", "register", "score",
+		"json"},
+	"version": {},
+}
+
+func TestHelpTeaches(t *testing.T) {
+	found := make(map[string]bool)
+	for _, cmd := range commands(newRoot()) {
+		name := strings.TrimPrefix(cmd.CommandPath(), "kvscout ")
+		if cmd.Name() == "help" || cmd.Name() == "completion" || cmd.HasParent() && cmd.Parent().Name() == "completion" || cmd.CommandPath() == "kvscout" {
+			continue
+		}
+		found[name] = true
+		help := ok(t, append(strings.Fields(name), "--help")...)
+		wants(t, help, "Usage:", "Examples:\n  ")
+		for _, flag := range contract[name] {
+			wants(t, help, "--"+flag)
+		}
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			zero := f.DefValue == "" || f.DefValue == "0" || f.DefValue == "0s" || f.DefValue == "[]"
+			told := strings.Contains(f.Usage, "default") || strings.Contains(f.Usage, "0 is ") || strings.Contains(f.Usage, "at least one") || strings.Contains(f.Usage, "one that exists")
+			if zero && !told {
+				t.Errorf("%s --%s does not tell its default: %q", name, f.Name, f.Usage)
+			}
+		})
+	}
+	for name := range contract {
+		if !found[name] {
+			t.Errorf("there is no command %q", name)
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	wants(t, ok(t, "completion", "bash"), "kvscout")
+}
+
+func TestVersion(t *testing.T) {
+	wants(t, ok(t, "version"), "kvscout ", "go1.")
+	wants(t, ok(t, "--version"), "kvscout ")
+}
+
+func TestBareCommandShowsHelp(t *testing.T) {
+	wants(t, ok(t), "Available Commands:", "simulate")
+}
+
+func TestMisuseExitsWith2(t *testing.T) {
+	ids := writeFile(t, "ids.json", "[1]")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"scoer"}, `unknown command "scoer", did you mean "score"?`},
+		{[]string{"serve", "--lisen", "x"}, "unknown flag: --lisen"},
+		{[]string{"serve", "now"}, `takes no argument, got "now"`},
+		{[]string{"serve", "--stale-after", "soon"}, "--stale-after"},
+		{[]string{"serve", "--stale-after", "-1s"}, "stale-after is not positive"},
+		{[]string{"serve", "--weight-host", "1.5"}, "bad tier weight: host is 1.5"},
+		{[]string{"serve", "--log-format", "xml"}, `log-format "xml" is not text or json`},
+		{[]string{"serve", "--log-level", "loud"}, "loud"},
+		{[]string{"serve", "--renderer", "ftp://x"}, "scheme"},
+		{[]string{"serve", "--renderer", "http://x", "--renderer-protocol", "tea"}, `"tea" is not known`},
+		{[]string{"score"}, "exactly one of"},
+		{[]string{"score", "--tokens", ids, "--prompt", "x"}, "not 2 of them"},
+		{[]string{"score", "--hashes", ids}, "hashes needs block-size"},
+		{[]string{"score", "--tokens", ids, "--block-size", "16"}, "belong to hashes"},
+		{[]string{"score", "--tokens", ids, "--protocol", "soap"}, `protocol "soap"`},
+		{[]string{"score", "--tokens", ids, "--server", "localhost:1"}, "want http://HOST:PORT"},
+		{[]string{"score", "--tokens", ids, "--role", "king"}, `role "king"`},
+		{[]string{"score", "--tokens", ids, "--cache-salt", "s1", "--cache-salt-file", ids}, "both given"},
+		{[]string{"workers", "gone"}, "takes no argument"},
+		{[]string{"workers", "add"}, "at least one --source"},
+		{[]string{"workers", "add", "--source", "id=w,engine=vllm", "--label", "x"}, `label "x" is not KEY=VALUE`},
+		{[]string{"workers", "add", "--source", "id=w,engine=vllm,rank=1"}, "describe rank 0"},
+		{[]string{"workers", "remove"}, "needs one worker id"},
+		{[]string{"stats", "--watch=soon"}, "--watch"},
+		{[]string{"stats", "--watch", "soon"}, "watch: time"},
+		{[]string{"inspect"}, "exactly one of --worker"},
+		{[]string{"record"}, "at least one --source"},
+		{[]string{"record", "--source", "id=w,engine=vllm", "-o", "x"}, "events is missing"},
+		{[]string{"record", "convert"}, "needs one recording"},
+		{[]string{"replay"}, "at least one recording"},
+		{[]string{"replay", "--speed", "0", "x"}, `speed "0"`},
+		{[]string{"verify"}, "at least one recording"},
+		{[]string{"simulate", "--form", "gpt"}, `form "gpt"`},
+		{[]string{"simulate", "--engines", "0"}, "engines 0"},
+		{[]string{"simulate", "--base-port", "65535"}, "base-port 65535"},
+	} {
+		r := run(t, c.args...)
+		if r.code != exitUsage || r.out != "" {
+			t.Errorf("kvscout %q exits with %d, prints %q", c.args, r.code, r.out)
+		}
+		wants(t, r.err, c.want, "--help")
+	}
+}
+
+func TestFailureExitsWith1(t *testing.T) {
+	ids := writeFile(t, "ids.json", "[1]")
+	bad := writeFile(t, "bad.json", `[1, "secret"]`)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"score", "--tokens", ids, "--server", "http://127.0.0.1:1"}, "unavailable"},
+		{[]string{"score", "--tokens", ids + ".none"}, "no such file"},
+		{[]string{"score", "--tokens", bad}, "is not a JSON list of token ids"},
+		{[]string{"verify", ids + ".none"}, "no such file"},
+		{[]string{"verify", t.TempDir()}, "no recordings"},
+		{[]string{"replay", ids + ".none"}, "no such file"},
+	} {
+		r := run(t, c.args...)
+		if r.code != exitFailed || r.out != "" {
+			t.Errorf("kvscout %q exits with %d, prints %q", c.args, r.code, r.out)
+		}
+		wants(t, r.err, c.want)
+		if strings.Contains(r.err, "secret") {
+			t.Errorf("the error shows what was in the file: %q", r.err)
+		}
+	}
+}

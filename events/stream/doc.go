@@ -1,0 +1,33 @@
+// Package stream keeps up with one source: it receives what the engine publishes, fetches what was missed, and tells a
+// Sink what to apply, in order and exactly once.
+//
+// In: an events.Source (where the engine publishes and replays). Out: calls of an events.Sink, all from one goroutine.
+// Payloads are not looked into.
+//
+// Invariants:
+//
+//  1. Rule 8: batches of one publisher life reach Apply in order, exactly once, whatever live stream and replay repeat.
+//     Who decides is events.Tracker; see order.go for the two things that it cannot know.
+//  2. Rule 11: every hole is asked for once; if it cannot be filled, Gap and Joined tell, and the stream goes on after
+//     it. No hole is asked for twice, and after a failure the next question waits for a cool-down.
+//  3. A new life of the publisher is told by Reset before anything of it is applied. It is seen by a number that falls
+//     back, by another epoch, or after a lost connection by a replay that does not begin with the batch we had last.
+//  4. Everything is bounded: messages not yet handled, messages held during a replay, the time and the number of
+//     replays at once. What does not fit the held queue is dropped, oldest first, and becomes a hole (invariant 2).
+//  5. Nothing is claimed complete unless the first batch is number 0, a replay from 0 began with 1 (some publishers
+//     count from 1), or a replay from 0 found nothing.
+//  6. When Run returns, no goroutine and no connection of the stream is left.
+//
+// Limits. Without a replay endpoint a restart during a lost connection cannot be seen if the next message carries just
+// the number after the last one; any other number is a Reset or a Gap. A replay from 0 that begins with 1 is taken for
+// a publisher that counts from 1, though a buffer that has lost exactly one batch looks the same.
+//
+// State StateGap is kept until a Reset, or until a replay brings everything from the beginning: the loss is not undone
+// by going on. StateUnknown is told while connected and nothing was heard yet. A sink that drops its state at a Gap and
+// then sees the engine clear its cache knows better than the stream.
+//
+// Concurrency: New may be called from anywhere, Run once. Several streams share one listener when their endpoints are
+// to be bound and name the same port; the longest matching topic decides whose a message is.
+//
+// It is not a subscriber for several sources, keeps no history, and does not decode.
+package stream

@@ -1,0 +1,260 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/zmq"
+)
+
+// loop is the state of a running stream. All of it belongs to the goroutine of Run.
+type loop struct {
+	src    events.Source
+	sink   events.Sink
+	o      Options
+	replay events.Endpoint
+	in     *inbox
+	wg     *sync.WaitGroup // of the fetches
+
+	track events.Tracker
+	held  held
+	epoch []byte // of the publisher's life, empty if it sends none
+	// empty: told to have begun at 0, with nothing applied yet.
+	empty bool
+	// lossy: batches of this life were lost.
+	lossy bool
+	// losses counts the holes that could not be filled, ever.
+	losses int
+
+	links links
+	// unproven: the publisher may have been replaced since the last batch applied.
+	unproven bool
+	// synced: a replay has brought something or ended since the session began.
+	synced bool
+	// doubt: the connection was away for so long that without a replay nothing is known until it speaks.
+	doubt bool
+
+	fetch  *recovery // under way, or nil
+	cancel context.CancelFunc
+	// answered is the highest number of a live message for whose sake a replay was asked and ended.
+	answered uint64
+	// No hole is asked for before coolGap, no fallen number before coolReset, and what a failed replay left open is
+	// tried again at retryAt (zero: nothing is open).
+	coolGap, coolReset, retryAt time.Time
+
+	downSince time.Time // zero while connected
+	state     events.State
+	why       string // the error told with state
+	lastErr   error
+	timer     *time.Timer
+}
+
+// recovery is a fetch and what it is for.
+type recovery struct {
+	*fetch
+	// wants is the number of the live message that showed a hole, 0 if none did.
+	wants uint64
+	// rebuild: it replaces what the sink has, once it brings something.
+	rebuild bool
+	applied int
+}
+
+func newLoop(s *Stream, in *inbox, wg *sync.WaitGroup) *loop {
+	return &loop{
+		src: s.src, sink: s.sink, o: s.o, replay: s.replay, in: in, wg: wg,
+		held:  held{maxMessages: s.o.QueueMessages, maxBytes: s.o.QueueBytes},
+		links: links{bound: s.live.Bind, open: make(map[uint64]*connection)},
+		timer: time.NewTimer(s.o.StaleAfter), downSince: time.Now(),
+	}
+}
+
+func (l *loop) run(ctx context.Context) {
+	defer l.timer.Stop()
+	defer l.abandon()
+	l.settle()
+	for {
+		var replies <-chan reply
+		if l.fetch != nil {
+			replies = l.fetch.out
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case in := <-l.in.ch:
+			l.in.took(in)
+			l.input(ctx, in)
+		case r := <-replies:
+			l.fetch.took(r)
+			l.reply(ctx, r)
+		case <-l.timer.C:
+			l.retry(ctx)
+		}
+		l.settle()
+	}
+}
+
+func (l *loop) input(ctx context.Context, in input) {
+	switch in.kind {
+	case inputUp:
+		if l.links.up(in.conn) {
+			l.session(ctx)
+		}
+	case inputDown:
+		l.down(ctx, in.conn, in.err)
+	case inputMessage:
+		l.message(ctx, in)
+	}
+}
+
+// down notes the end of a connection, or of an attempt to make one.
+func (l *loop) down(ctx context.Context, conn uint64, err error) {
+	l.lastErr = err
+	if conn != 0 && (errors.Is(err, zmq.ErrFrameTooLarge) || errors.Is(err, zmq.ErrMessageTooLarge)) {
+		l.sink.Reject(events.ReasonTooLarge)
+	}
+	if l.links.down(conn) {
+		l.session(ctx)
+		return
+	}
+	if !l.links.alive() && l.downSince.IsZero() {
+		l.downSince = time.Now()
+	}
+}
+
+// session begins when a publisher speaks to us that may not be the one before.
+func (l *loop) session(ctx context.Context) {
+	last, seen := l.track.Last()
+	away := !l.downSince.IsZero() && time.Since(l.downSince) >= l.o.StaleAfter
+	l.downSince = time.Time{}
+	l.synced, l.answered = false, 0
+	l.coolGap, l.coolReset = time.Time{}, time.Time{}
+	l.abandon()
+	if !l.replays() {
+		l.doubt = seen && away
+		return
+	}
+	l.unproven = seen
+	if !seen {
+		l.dropOlder() // the replay brings them, if they are of this life
+	}
+	l.ask(ctx, last, 0, false)
+}
+
+// message queues one live message and handles the queue.
+func (l *loop) message(ctx context.Context, in input) {
+	m, err := events.ParseFrames(in.frames)
+	switch {
+	case errors.Is(err, events.ErrSequence), err == nil && m.Seq == events.EndSequence:
+		l.sink.Reject(events.ReasonBadSequence)
+		return
+	case err != nil:
+		l.sink.Reject(events.ReasonBadFrames)
+		return
+	case !strings.HasPrefix(string(m.Topic), l.src.Topic):
+		l.sink.Reject(events.ReasonTopicMismatch)
+		return
+	}
+	taken, fresh := l.links.speak(in.conn)
+	if !taken {
+		l.sink.Reject(events.ReasonStalePublisher)
+		return
+	}
+	if fresh || !l.downSince.IsZero() {
+		l.session(ctx)
+	}
+	c := l.links.open[in.conn]
+	l.held.push(live{
+		Message: m, conn: in.conn, received: in.received, first: !c.spoke, rose: c.spoke && m.Seq > c.last,
+	})
+	c.spoke, c.last = true, m.Seq
+	l.drain(ctx)
+}
+
+// replays says whether there is an endpoint to ask.
+func (l *loop) replays() bool { return l.replay.Address != "" }
+
+// ask starts a recovery from number from on.
+func (l *loop) ask(ctx context.Context, from, wants uint64, rebuild bool) {
+	l.abandon()
+	ctx, l.cancel = context.WithCancel(ctx)
+	limit := int64(l.o.QueueBytes)
+	f := &fetch{
+		options: zmq.ReplayOptions{Endpoint: l.replay, IdleTimeout: l.o.ReplayIdle},
+		total:   l.o.ReplayTotal, slots: l.o.Replays, next: from,
+		out: make(chan reply, fetchReplies), limit: limit, room: semaphore.NewWeighted(limit),
+	}
+	l.fetch = &recovery{fetch: f, wants: wants, rebuild: rebuild}
+	l.retryAt = time.Time{}
+	l.wg.Go(func() { f.run(ctx) }) // ends with its question or by abandon; Run waits for it
+	l.o.Logger.DebugContext(ctx, "replay asked", "source", l.src.ID(), "from", from, "wants", wants)
+}
+
+// abandon ends the recovery under way, if any. What it has brought but not handed over is asked for anew by whoever
+// abandons it.
+func (l *loop) abandon() {
+	if l.fetch == nil {
+		return
+	}
+	l.cancel()
+	l.count(l.fetch, [events.ReasonCount]int{})
+	l.fetch = nil
+}
+
+// retry tries again what a failed replay left open: everything from the beginning.
+func (l *loop) retry(ctx context.Context) {
+	if l.retryAt.IsZero() || time.Now().Before(l.retryAt) || l.fetch != nil || !l.downSince.IsZero() {
+		return
+	}
+	_, seen := l.track.Last()
+	l.ask(ctx, 0, 0, seen)
+}
+
+// settle tells the state, if it changed, and sets the timer to the next time that matters.
+func (l *loop) settle() {
+	state, why := l.judge()
+	text := ""
+	if why != nil {
+		text = why.Error()
+	}
+	if state != l.state || text != l.why {
+		l.state, l.why = state, text
+		l.sink.State(state, why)
+	}
+	var next time.Time
+	switch {
+	case state == events.StateConnecting:
+		next = l.downSince.Add(l.o.StaleAfter)
+	case l.downSince.IsZero():
+		next = l.retryAt
+	}
+	if !next.IsZero() {
+		l.timer.Reset(max(time.Until(next), 0))
+	}
+}
+
+// judge derives the state.
+func (l *loop) judge() (events.State, error) {
+	_, seen := l.track.Last()
+	switch {
+	case !l.downSince.IsZero() && time.Since(l.downSince) >= l.o.StaleAfter:
+		return events.StateStale, l.lastErr
+	case !l.downSince.IsZero():
+		return events.StateConnecting, l.lastErr
+	case l.fetch != nil:
+		return events.StateReplaying, nil
+	case l.doubt:
+		return events.StateStale, l.lastErr
+	case l.lossy:
+		return events.StateGap, l.lastErr
+	case !seen && !l.empty:
+		return events.StateUnknown, nil
+	default:
+		return events.StateLive, nil
+	}
+}

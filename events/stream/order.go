@@ -1,0 +1,154 @@
+package stream
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/kvscout/kvscout/events"
+)
+
+// trackerReach is how far back events.Tracker recognises a batch.
+const trackerReach = 1024
+
+// drain applies the held messages while no recovery is under way.
+func (l *loop) drain(ctx context.Context) {
+	for l.fetch == nil && l.held.len() > 0 {
+		m := l.held.front()
+		last, _ := l.track.Last()
+		switch l.meaning(m) {
+		case events.StepNext:
+			l.apply(m.Message, m.received)
+		case events.StepDuplicate:
+			l.sink.Reject(events.ReasonDuplicate)
+		case events.StepFirst:
+			if l.mayAsk(m.Seq) {
+				l.ask(ctx, 0, m.Seq, false)
+				return
+			}
+			l.begin(m.Seq, m.Seq == 0)
+			l.apply(m.Message, m.received)
+		case events.StepGap:
+			if l.mayAsk(m.Seq) {
+				l.ask(ctx, last, m.Seq, false)
+				return
+			}
+			l.lose(last+1, m.Seq)
+			l.apply(m.Message, m.received)
+		case events.StepReset:
+			l.fell(m.Seq)
+			continue // it is the first of its life now
+		}
+		l.held.pop()
+	}
+}
+
+// meaning is what events.Tracker says of m, but for what the Tracker cannot know:
+//   - A publisher sends no batch twice over one connection, and none over a new one that it sent before. So the first
+//     message of a connection that repeats a batch is a new life with the same content, unless a replay came between.
+//   - A replay may run ahead of the live stream by more than the Tracker remembers. Live numbers that still rise then
+//     are repeats, not a new life.
+func (l *loop) meaning(m *live) events.Step {
+	if l.otherLife(m.Message) {
+		return events.StepReset
+	}
+	step, _, _ := l.track.Observe(m.Seq, m.Payload)
+	last, _ := l.track.Last()
+	switch {
+	case step == events.StepDuplicate && m.first && !l.synced:
+		return events.StepReset
+	case step == events.StepReset && last-m.Seq >= trackerReach && (m.rose || m.first && l.synced):
+		return events.StepDuplicate
+	}
+	return step
+}
+
+// otherLife says whether m comes from another publisher process than the batches before it.
+func (l *loop) otherLife(m events.Message) bool {
+	return len(m.Epoch) > 0 && len(l.epoch) > 0 && !bytes.Equal(m.Epoch, l.epoch)
+}
+
+// mayAsk says whether the hole before live number seq can be asked for: there is whom to ask, it was not asked for
+// before, and nothing failed just now.
+func (l *loop) mayAsk(seq uint64) bool {
+	return l.replays() && seq > l.answered && !time.Now().Before(l.coolGap)
+}
+
+// fell handles a live number that fell back. Numbers that fall again and again come from two publishers that share a
+// connection; they are not asked for each time.
+func (l *loop) fell(seq uint64) {
+	cooling := time.Now().Before(l.coolReset)
+	l.reset()
+	if cooling {
+		l.answered = seq
+	}
+	l.coolReset = time.Now().Add(l.o.ReplayCooldown)
+}
+
+// restart handles a new life that a replay has shown, and asks for all of it.
+func (l *loop) restart(ctx context.Context) {
+	l.abandon()
+	l.reset()
+	l.dropOlder()
+	if time.Now().Before(l.coolReset) {
+		l.coolGap = l.coolReset
+		l.drain(ctx)
+		return
+	}
+	l.coolReset = time.Now().Add(l.o.ReplayCooldown)
+	l.ask(ctx, 0, 0, false)
+}
+
+// dropOlder drops what is held of older connections: it may be of an old life.
+func (l *loop) dropOlder() {
+	gone := l.held.filter(func(m live) bool { return m.conn == l.links.owner && l.links.open[m.conn] != nil })
+	for range gone {
+		l.sink.Reject(events.ReasonStalePublisher)
+	}
+}
+
+// reset forgets the life so far.
+func (l *loop) reset() {
+	l.sink.Reset()
+	l.track.Forget()
+	l.epoch = nil
+	l.empty, l.lossy, l.unproven = false, false, false
+	l.answered = 0
+	l.retryAt = time.Time{}
+}
+
+// begin tells with which number the stream starts. proven means that nothing came before it.
+func (l *loop) begin(seq uint64, proven bool) {
+	if l.empty && proven {
+		l.empty = false // told already, with 0
+		return
+	}
+	if l.empty {
+		l.empty = false
+		l.lose(0, seq)
+		return
+	}
+	l.sink.Joined(seq, proven)
+}
+
+// lose tells that the batches from first up to the one before next are gone, and that the stream goes on with next.
+func (l *loop) lose(first, next uint64) {
+	l.lossy = true
+	l.losses++
+	if time.Now().After(l.coolGap) { // losses during a cool-down do not prolong it
+		l.coolGap = time.Now().Add(l.o.ReplayCooldown)
+	}
+	l.o.Logger.Warn("batches lost", "source", l.src.ID(), "from", first, "to", next-1)
+	l.sink.Gap(first, next-1)
+	l.sink.Joined(next, false)
+}
+
+// apply hands the next batch to the sink.
+func (l *loop) apply(m events.Message, received time.Time) {
+	l.sink.Apply(m.Seq, m.Payload, received)
+	l.track.Accept(m.Seq, m.Payload)
+	l.doubt = false
+	if len(m.Epoch) > 0 {
+		l.epoch = m.Epoch
+	}
+}

@@ -1,0 +1,219 @@
+package stream_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/stream"
+	"github.com/kvscout/kvscout/events/zmq/zmqtest"
+)
+
+// serve runs script for every connection, numbered from 0, after the greeting of a socket of that type; then it keeps the
+// connection until the other side or hang ends it. It writes raw ZMTP, so a test decides what comes when.
+func serve(t *testing.T, socket string, script func(n int, c net.Conn) (hang bool)) (endpoint string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { // ended by closing l, waited for in the cleanup
+		for n := 0; ; n++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { // ends with the script or when the client leaves
+				defer c.Close()
+				_, _ = c.Write(zmqtest.Hello(socket))
+				if script(n, c) {
+					_, _ = io.Copy(io.Discard, c)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		wg.Wait()
+	})
+	return "tcp://" + l.Addr().String()
+}
+
+// zmtp encodes a message.
+func zmtp(frames ...string) []byte {
+	var b []byte
+	for i, f := range frames {
+		more := byte(1)
+		if i == len(frames)-1 {
+			more = 0
+		}
+		b = append(b, more, byte(len(f)))
+		b = append(b, f...)
+	}
+	return b
+}
+
+func number(n uint64) string { return string(binary.BigEndian.AppendUint64(nil, n)) }
+
+// lives writes batches of a life as a PUB does, replies as a ROUTER does.
+func lives(c net.Conn, life int, from, to uint64) {
+	for ; from <= to; from++ {
+		_, _ = c.Write(zmtp("kv", number(from), fmt.Sprintf("%d:%d", life, from)))
+	}
+}
+
+func replies(c net.Conn, life int, from, to uint64) {
+	for ; from <= to; from++ {
+		_, _ = c.Write(zmtp("", "kv", number(from), fmt.Sprintf("%d:%d", life, from)))
+	}
+}
+
+func end(c net.Conn) { _, _ = c.Write(zmtp("", "", number(events.EndSequence), "")) }
+
+// mark writes what is counted as ReasonBadFrames, so that a test sees that all before it was taken.
+func mark(c net.Conn) { _, _ = c.Write(zmtp("mark")) }
+
+// TestRule8_ReplayFarAheadOfLive: the live stream lags behind the replay by more than events.Tracker remembers. Its
+// batches are repeats, not a new life.
+func TestRule8_ReplayFarAheadOfLive(t *testing.T) {
+	replayed := make(chan struct{})
+	pub := serve(t, "PUB", func(_ int, c net.Conn) bool {
+		<-replayed
+		lives(c, 0, 2000, 5001)
+		return true
+	})
+	router := serve(t, "ROUTER", func(_ int, c net.Conn) bool {
+		replies(c, 0, 0, 5000)
+		end(c)
+		return true
+	})
+	d, _ := follow(t, source(pub, router), quick())
+	d.seen(t, "5000=0:5000", events.StateLive)
+	close(replayed)
+	d.seen(t, "5001=0:5001", events.StateLive)
+	d.reads(t, "joined 0 complete", "0..5001 of 0")
+	d.rejected(t, events.ReasonDuplicate, 3001)
+}
+
+// TestRestartWithinAReplay: the publisher is replaced while it answers, and its replacement's numbers would continue.
+func TestRestartWithinAReplay(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		second func(net.Conn)
+		want   []string
+	}{
+		{"other batch", func(c net.Conn) { replies(c, 1, 2, 5); end(c) }, []string{"reset", "joined 0 complete", "0..5 of 1"}},
+		{"begins later", func(c net.Conn) { replies(c, 1, 3, 5); end(c) }, []string{"reset", "joined 3 partial", "3..5 of 1"}},
+		{"not as far", end, []string{"reset", "joined 0 complete", "0..5 of 1"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			pub := serve(t, "PUB", func(int, net.Conn) bool { return true })
+			router := serve(t, "ROUTER", func(n int, c net.Conn) bool {
+				switch n {
+				case 0:
+					replies(c, 0, 0, 2)
+					_ = c.SetReadDeadline(time.Now().Add(time.Second))
+					_, _ = io.ReadFull(c, make([]byte, 150)) // the request must be read, or closing resets the connection
+					return false
+				case 1:
+					tc.second(c)
+				default:
+					replies(c, 1, 0, 5)
+					end(c)
+				}
+				return true
+			})
+			d, _ := follow(t, source(pub, router), quick())
+			d.seen(t, "5=1:5", events.StateLive)
+			d.reads(t, append([]string{"joined 0 complete", "0..2 of 0"}, tc.want...)...)
+		})
+	}
+}
+
+// TestLiveOlderThanTheBuffer: the buffer is so short that at the time of the replay it has lost what came live.
+func TestLiveOlderThanTheBuffer(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		live [2]uint64
+		want []string
+	}{
+		{"whole", [2]uint64{5, 9}, []string{"joined 5 partial", "5..11 of 0"}},
+		{"broken", [2]uint64{5, 6}, []string{"joined 5 partial", "5..6 of 0", "gap 7-7", "joined 8 partial", "8..11 of 0"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			taken, replayed := make(chan struct{}), make(chan struct{})
+			pub := serve(t, "PUB", func(_ int, c net.Conn) bool {
+				lives(c, 0, tc.live[0], tc.live[1])
+				mark(c)
+				<-replayed
+				lives(c, 0, 11, 11)
+				return true
+			})
+			router := serve(t, "ROUTER", func(_ int, c net.Conn) bool {
+				<-taken
+				replies(c, 0, 8, 10)
+				end(c)
+				return true
+			})
+			d, _ := follow(t, source(pub, router), patient())
+			d.wait(t, "mark", func() bool { return d.rejects[events.ReasonBadFrames] == 1 })
+			close(taken)
+			d.wait(t, "10", func() bool { return len(d.entries) > 0 && d.entries[len(d.entries)-1] == "10=0:10" })
+			close(replayed)
+			d.wait(t, "11", func() bool { return d.entries[len(d.entries)-1] == "11=0:11" })
+			d.reads(t, tc.want...)
+		})
+	}
+}
+
+// TestHoleInTheBufferThatCameLive: the buffer lacks a batch that was sent.
+func TestHoleInTheBufferThatCameLive(t *testing.T) {
+	taken := make(chan struct{})
+	pub := serve(t, "PUB", func(_ int, c net.Conn) bool {
+		lives(c, 0, 2, 4)
+		mark(c)
+		return true
+	})
+	router := serve(t, "ROUTER", func(_ int, c net.Conn) bool {
+		<-taken
+		replies(c, 0, 0, 1)
+		replies(c, 0, 4, 4)
+		end(c)
+		return true
+	})
+	d, _ := follow(t, source(pub, router), patient())
+	d.wait(t, "mark", func() bool { return d.rejects[events.ReasonBadFrames] == 1 })
+	close(taken)
+	d.seen(t, "4=0:4", events.StateLive)
+	d.reads(t, "joined 0 complete", "0..4 of 0")
+}
+
+// TestReplayOfJunk: replies that cannot be used are counted, and the rest applies.
+func TestReplayOfJunk(t *testing.T) {
+	pub := serve(t, "PUB", func(int, net.Conn) bool { return true })
+	router := serve(t, "ROUTER", func(_ int, c net.Conn) bool {
+		replies(c, 0, 0, 1)
+		_, _ = c.Write(zmtp("junk"))
+		replies(c, 0, 0, 2)
+		_, _ = c.Write(zmtp("", "kv", number(events.EndSequence), "not the end"))
+		end(c)
+		return true
+	})
+	d, _ := follow(t, source(pub, router), quick())
+	d.seen(t, "2=0:2", events.StateLive)
+	d.reads(t, "joined 0 complete", "0..2 of 0")
+	d.rejected(t, events.ReasonBadReply, 4)
+}
+
+// patient are quick options for replays that the test holds back.
+func patient() stream.Options {
+	o := quick()
+	o.ReplayIdle = 10 * time.Second
+	return o
+}

@@ -1,0 +1,29 @@
+// Package zmq receives ZeroMQ messages from engines over connections that no peer can use to hurt this process.
+//
+// In: an endpoint and topics. Out: calls of a Handler, one per message, with the message's frames as they came; and the
+// batches of a replay.
+//
+// It uses the connection layer of github.com/go-zeromq/zmq4 (handshake and framing) and none of its sockets: those do
+// not reconnect reliably, never answer heartbeats, let one silent client block all others, and panic in goroutines of
+// their own. Between zmq4 and the network stands a guard that follows the framing itself.
+//
+// Invariants:
+//
+//  1. A length that a peer claims is checked before anything is allocated for it: frames, frames per message, bytes
+//     per message, commands.
+//  2. zmq4 runs only in goroutines of this package and under recover. After the handshake it sees no command at all:
+//     the guard answers PING and swallows the rest, also between the frames of a message, where zmq4 would give up
+//     the connection.
+//  3. A connection is written to by the goroutine that reads it, and by no other.
+//  4. A peer that does not finish the handshake in time, or answers no heartbeat, loses its connection. It holds up
+//     nobody else.
+//  5. Dial never gives up before its context ends. Every connection subscribes anew.
+//  6. No function returns before its goroutines have ended.
+//
+// Concurrency: Dial and Replay call back from the goroutine that called them. Listen calls back from one goroutine per
+// connection; see Handler. A handler that blocks stops the reading of its own connection only, so TCP slows the
+// publisher down; while it blocks, heartbeats of the peer are not answered.
+//
+// It is not a general ZeroMQ library: it has SUB and DEALER, the NULL mechanism and ZMTP 3 only, no CURVE. It knows
+// nothing of sequence numbers, restarts and gaps: package stream does.
+package zmq

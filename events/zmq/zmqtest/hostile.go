@@ -1,0 +1,92 @@
+package zmqtest
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// Attack is what a hostile or broken peer writes once it is connected.
+type Attack struct {
+	Name string
+	// Bytes are written in one piece. Nil stays silent.
+	Bytes []byte
+}
+
+// Attacks are byte streams that a receiver must survive: broken handshakes, impossible lengths, endless messages.
+// Those that need it contain a good greeting and READY of a peer of type socket ("PUB", "ROUTER").
+func Attacks(socket string) []Attack {
+	hello := Hello(socket)
+	with := func(b ...byte) []byte { return append(append([]byte{}, hello...), b...) }
+	long := func(flags byte, size uint64) []byte {
+		return with(binary.BigEndian.AppendUint64([]byte{flags}, size)...)
+	}
+	train := make([]byte, 0, 4096)
+	for range 1024 {
+		train = append(train, 1, 1, 'x')
+	}
+	return []Attack{
+		{Name: "silent"},
+		{Name: "http", Bytes: []byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n" + string(make([]byte, 64)))},
+		{Name: "zeros", Bytes: make([]byte, 256)},
+		{Name: "half a greeting", Bytes: hello[:20]},
+		{Name: "property name past the end", Bytes: ready("\x64abc")},
+		{Name: "property length past the end", Bytes: ready("\x01x")},
+		{Name: "empty property", Bytes: ready("\x00")},
+		{Name: "unknown socket type", Bytes: ready("\x0bSocket-Type\x00\x00\x00\x03FOO")},
+		{Name: "wrong socket type", Bytes: ready("\x0bSocket-Type\x00\x00\x00\x04PUSH")},
+		{Name: "empty command for READY", Bytes: append(greeting(), 4, 0)},
+		{Name: "name past the end of READY", Bytes: append(greeting(), 4, 2, 200, 'R')},
+		{Name: "message for READY", Bytes: append(greeting(), 0, 1, 'x')},
+		{Name: "huge READY", Bytes: binary.BigEndian.AppendUint64(append(greeting(), 6), 1<<40)},
+		{Name: "frame of 2^62", Bytes: long(2, 1<<62)},
+		{Name: "frame of 2^63", Bytes: long(2, 1<<63)},
+		{Name: "frame of 2^34", Bytes: long(2, 1<<34)},
+		{Name: "command of 2^62", Bytes: long(6, 1<<62)},
+		{Name: "command with more", Bytes: with(5, 1, 0)},
+		{Name: "reserved flags", Bytes: with(0xf8, 1, 0)},
+		{Name: "endless frames", Bytes: with(train...)},
+	}
+}
+
+// Strike dials address, writes the attack and waits until the receiver closes the connection, at most for the given
+// time; it reports whether it did.
+func Strike(t testing.TB, network, address string, a Attack, limit time.Duration) bool {
+	t.Helper()
+	c, err := net.Dial(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return Play(c, a, limit)
+}
+
+// Play does the same over a connection.
+func Play(c net.Conn, a Attack, limit time.Duration) bool {
+	_, _ = c.Write(a.Bytes) // the receiver may close in the middle: that is the point
+	_ = c.SetReadDeadline(time.Now().Add(limit))
+	_, err := io.Copy(io.Discard, c)
+	ne, ok := err.(net.Error)
+	return !ok || !ne.Timeout()
+}
+
+// Hello is a whole handshake of a peer of that type.
+func Hello(socket string) []byte {
+	n := append([]byte{0, 0, 0, byte(len(socket))}, socket...)
+	return ready("\x0bSocket-Type" + string(n))
+}
+
+func greeting() []byte {
+	g := make([]byte, 64)
+	g[0], g[9], g[10] = 0xff, 0x7f, 3
+	copy(g[12:], "NULL")
+	return g
+}
+
+// ready is a greeting and a READY with these bytes for properties.
+func ready(properties string) []byte {
+	b := append(greeting(), 4, byte(6+len(properties)), 5)
+	return append(append(b, "READY"...), properties...)
+}

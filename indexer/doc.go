@@ -1,0 +1,58 @@
+// Package indexer knows which source holds which prefix of a prompt, and answers how much of a prompt each of them
+// holds and will reuse.
+//
+// # Data in and out
+//
+//	in:  payloads of a stream   -> Writer (an events.Sink) -> Ledger
+//	     decoded events.Batch   -> Ledger.Apply
+//	     resets, gaps, silence  -> Ledger.Reset, Gap, Joined
+//	out: Query (tokens or keys) -> Index.Lookup -> one Match for every source of the model
+//	     counts                 -> Index.Stats, Ledger.Stats; who holds what -> Index.Holdings, Ledger.Scopes
+//
+// A Ledger is the book of one source: what its engine hashes mean, and how many copies of each block it stored into
+// which tier of which group. The tree, one for all sources, hears only when a block's set of tiers and groups changes.
+//
+// # Invariants
+//
+// Numbers are those of the design's rules. Each has tests that name it.
+//
+//  1. A match is the longest run of full blocks from token 0. What lies behind a hole keeps its place and counts
+//     again when the hole is filled. Nothing but a walk from the root finds a block. Masks are read with the group
+//     table they were written under: a source that is cleared while a lookup runs answers as after the clear.
+//  2. A block's identity is its key (recomputed from tokens and content) and its place in the tree. Engine hashes are
+//     handles inside one Ledger. The first meaning of a hash stays until nothing is held under it.
+//  3. Nothing matches across scopes: model, block size, salt, adapter, pair keys. Images are part of the key. What fits
+//     two namespaces credits neither; a store whose namespace cannot be told is refused.
+//  4. Each block size is a scope of its own; a request is keyed once for each size in use.
+//  5. A block in two tiers is two residencies. Tiers are cumulated, never added. Unknown media never score.
+//  6. Reusable is the largest length that every group accepts. Dense stores tell identities ahead of the sparse stores
+//     of the same batch; a block known by such a hint only is gone when the batch ends.
+//  7. The last token of a prompt is always computed; with EAGLE vLLM gives up one block more.
+//  8. A source's events apply in order. Copies are counted by scope, hash, tier and group. Blocks and scopes exist as
+//     long as something is held in them or waits for them in the same batch: a book does not grow with history.
+//  9. A store whose parent is not known waits. When the parent comes it and those that wait for it apply; copies that
+//     were removed meanwhile do not, but still give those behind them their place.
+//  10. One bad event, or one unknown hash of an event, costs itself and is counted by its reason.
+//  11. A reset and, by default, a gap drop what was held. A gap that is kept is flagged until the next clear.
+//  12. A closed source is in no answer, and nothing still under way brings it back. A silent one is flagged.
+//  13. Every Match carries its freshness and whether it is exact, a bound or an estimate, with reasons.
+//  16. Lookup takes no lock that a writer holds.
+//  17. Waiting stores are bounded in blocks and in bytes; groups and ranks of a source are bounded in number.
+//
+// # Concurrency
+//
+// Writers are serialised by Index.mu, which guards the ids, every Ledger's book, and the writers' side of tree and
+// scopes. Writer.mu, where both are needed, is taken first. Each Ledger is written by one goroutine at a time, in the
+// order of its stream; different ones may be written side by side. Close may come from any goroutine.
+//
+// Lookups run beside all this and wait for nobody. They read published values only: the lists of scopes, edges and
+// holders, a source's group table, its doubts and freshness. Each is replaced as a whole and never changed, and no place
+// or slot is used twice, so a reader that comes late finds nothing rather than something else. A lookup is not a
+// snapshot: changes made while it walks may show in one block and not in another, but it credits no block that the
+// source did not hold at some moment of the walk.
+//
+// # What it is not
+//
+// It does not choose: scores are package scorer's. It talks to no engine: package events does. It stores no tokens, so
+// it cannot say what a block contains, and it keeps nothing across restarts.
+package indexer

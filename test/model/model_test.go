@@ -1,0 +1,200 @@
+package model
+
+import (
+	"context"
+	"flag"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/indexer"
+)
+
+var (
+	seedFlag  = flag.Uint64("model.seed", 0, "seed of the model tests; 0 draws one")
+	stepsFlag = flag.Int("model.steps", 0, "steps of one run; 0 runs several of 1,000 for some seconds")
+)
+
+// world is an index beside the models of its sources.
+type world struct {
+	t     *testing.T
+	x     *indexer.Index
+	rng   *rand.Rand
+	texts []text
+	list  []*pair
+	max   int // blocks that may wait
+}
+
+// pair is one source of the index beside its model.
+type pair struct {
+	gen    *generator
+	model  *Source
+	ledger *indexer.Ledger
+}
+
+// newWorld opens a source of each kind; calm is how often they are left alone, see generator.
+func newWorld(t *testing.T, seed uint64, calm int) *world {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	w := &world{t: t, rng: rng, texts: prompts(rng, 12), max: []int{16, 1000}[rng.IntN(2)]}
+	w.x = indexer.New(indexer.Options{MaxOrphanBlocks: w.max})
+	for i, p := range profiles() {
+		g := &generator{profile: p, rng: rand.New(rand.NewPCG(seed, uint64(2+i))), texts: w.texts, calm: calm}
+		s := &pair{gen: g, model: NewSource(p.conf, w.max)}
+		w.open(s)
+		w.list = append(w.list, s)
+	}
+	return w
+}
+
+func (w *world) open(p *pair) {
+	l, err := w.x.Open(p.gen.conf)
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	l.Joined(true)
+	p.ledger = l
+}
+
+// run does one step to model and index.
+func (w *world) run(p *pair, s step) {
+	switch s.kind {
+	case stepApply:
+		p.model.Apply(s.batch)
+		p.ledger.Apply(&s.batch)
+	case stepReset:
+		p.model.Clear()
+		p.ledger.Reset()
+	case stepGap:
+		p.model.Clear()
+		p.ledger.Gap(1)
+	case stepReopen:
+		p.model = NewSource(p.gen.conf, w.max)
+		old := p.ledger
+		old.Close()
+		old.Apply(&events.Batch{Events: p.gen.past}) // late events of a closed source go nowhere
+		w.open(p)
+	}
+}
+
+// check compares every source's answer to one prompt, and says whether all agree.
+func (w *world) check(q indexer.Query) bool {
+	w.t.Helper()
+	asked, size := q, 0
+	if len(q.Tokens) > 0 && w.rng.IntN(8) == 0 { // by keys instead of tokens
+		size = 4 << w.rng.IntN(2)
+		asked.Keys = indexer.Keys(q.Tokens, q.Features, size, false, q.Namespace)
+		asked.KeySize, asked.PromptTokens, asked.Tokens = size, len(q.Tokens), nil
+	}
+	list, err := w.x.Lookup(context.Background(), asked)
+	if err != nil {
+		w.t.Error(err)
+		return false
+	}
+	got := make(map[string]Answer)
+	for _, m := range list {
+		got[m.Source.ID()] = Answer{m.Held, m.Reusable, m.With, m.Covered}
+	}
+	want := make(map[string]Answer)
+	for _, p := range w.list {
+		if p.gen.conf.Model != q.Model {
+			continue
+		}
+		want[p.gen.conf.ID()] = p.model.Answer(q, size)
+		if size > 0 && p.gen.conf.PairKeys { // keys of tokens are none of pairs
+			want[p.gen.conf.ID()] = Answer{}
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("prompt %+v, keys of %d: model (-) and index (+) differ:\n%s", q, size, diff)
+		return false
+	}
+	return true
+}
+
+// counts compares what a source's statistics count.
+func (w *world) counts(p *pair) bool {
+	w.t.Helper()
+	type numbers struct{ Handles, Waiting, WaitingBlocks, Device, Host, Disk, Shared, Unknown int }
+	s := p.ledger.Stats()
+	r := s.Resident
+	got := numbers{s.Handles, s.OrphanStores, s.OrphanBlocks, r[0], r[1], r[2], r[3], r[4]}
+	var n [events.TierCount]int
+	for c := range p.model.copies {
+		n[c.tier]++
+	}
+	want := numbers{len(p.model.texts), len(p.model.waiting), p.model.waitingBlocks(), n[0], n[1], n[2], n[3], n[4]}
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("%s: model (-) and index (+) differ:\n%s", p.gen.conf.ID(), diff)
+		return false
+	}
+	return true
+}
+
+// finish closes every source and checks that nothing is left.
+func (w *world) finish() {
+	w.t.Helper()
+	for _, p := range w.list {
+		p.ledger.Close()
+		if s := p.ledger.Stats(); s.Handles != 0 || s.OrphanBlocks != 0 || s.Resident != [events.TierCount]int{} {
+			w.t.Errorf("%s: closed, still %d handles, %d waiting, %v blocks", p.gen.conf.ID(), s.Handles, s.OrphanBlocks, s.Resident)
+		}
+	}
+	if s := w.x.Stats(); s.Sources != 0 || s.Blocks != 0 || s.Scopes != 0 || s.HolderBlocks != 0 {
+		w.t.Errorf("closed index is not empty: %+v", s)
+	}
+}
+
+// seeds calls run with one seed after the other: the given one, or new ones for about the time given.
+func seeds(t *testing.T, long time.Duration, run func(seed uint64, steps int)) {
+	if testing.Short() {
+		long /= 10
+	}
+	steps := 1000
+	if *stepsFlag > 0 {
+		steps = *stepsFlag
+	}
+	for start := time.Now(); ; {
+		seed := *seedFlag
+		if seed == 0 {
+			seed = rand.Uint64()
+		}
+		run(seed, steps)
+		if t.Failed() {
+			t.Fatalf("repeat with -run=%s -model.seed=%d -model.steps=%d", t.Name(), seed, steps)
+		}
+		if *seedFlag != 0 || *stepsFlag != 0 || time.Since(start) > long {
+			return
+		}
+	}
+}
+
+// TestModel_Rules1To11 lets random events happen to sources of every kind and compares the index with the model after
+// each (rules 1 to 9, 11, 17).
+func TestModel_Rules1To11(t *testing.T) {
+	credited := 0
+	seeds(t, 6*time.Second, func(seed uint64, steps int) {
+		w := newWorld(t, seed, 400)
+		for i := range steps {
+			p := w.list[w.rng.IntN(len(w.list))]
+			w.run(p, p.gen.step())
+			ok := w.counts(p)
+			for range 2 {
+				q := query(w.rng, w.texts)
+				ok = w.check(q) && ok
+				credited += p.model.Answer(q, 0).Reusable
+			}
+			if !ok {
+				t.Fatalf("step %d of %s; repeat with -run=%s -model.seed=%d -model.steps=%d",
+					i, p.gen.conf.ID(), t.Name(), seed, steps)
+			}
+		}
+		w.finish()
+	})
+	if credited == 0 {
+		t.Error("no source was ever credited with a token: the test proves nothing")
+	}
+}
