@@ -1,0 +1,140 @@
+package scorerpc
+
+import (
+	"slices"
+
+	"github.com/kvscout/kvscout/events"
+	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/indexer"
+	"github.com/kvscout/kvscout/indexer/indexrpc"
+	"github.com/kvscout/kvscout/indexer/ingest"
+	"github.com/kvscout/kvscout/scorer"
+)
+
+// selection is whom a request wants rated, and by what.
+type selection struct {
+	candidates []string // each once, sorted; empty means all
+	role       ingest.Role
+	weights    scorer.Weights
+}
+
+func (s *Service) readSelection(req *kvscoutv1.ScoreRequest) (selection, error) {
+	list := req.GetCandidates()
+	if len(list) > s.opts.MaxCandidates {
+		return selection{}, indexrpc.Failf(indexrpc.ReasonTooManyCandidates, "%d candidates, limit %d", len(list), s.opts.MaxCandidates)
+	}
+	role, err := indexrpc.RoleFrom(req.GetRole())
+	if err != nil {
+		return selection{}, err
+	}
+	weights := readWeights(s.opts.Weights, req.GetTierWeights())
+	if err := weights.Validate(); err != nil {
+		return selection{}, err
+	}
+	return selection{candidates: slices.Compact(slices.Sorted(slices.Values(list))), role: role, weights: weights}, nil
+}
+
+// readWeights puts the weights that are present in place of the server's.
+func readWeights(w scorer.Weights, asked *kvscoutv1.TierWeights) scorer.Weights {
+	if asked == nil {
+		return w
+	}
+	for tier, v := range map[events.Tier]*float64{
+		events.TierDevice: asked.Device, events.TierHost: asked.Host, events.TierDisk: asked.Disk,
+		events.TierShared: asked.Shared, events.TierUnknown: asked.Unknown,
+	} {
+		if v != nil {
+			w[tier] = *v
+		}
+	}
+	return w
+}
+
+// choice is the sources to be rated.
+type choice struct {
+	matches []indexer.Match
+	// unknown candidates have a match without numbers in matches.
+	unknown map[string]bool
+	// elsewhere are candidates of another model, sorted. Each of their sources has a match without numbers.
+	elsewhere []string
+	// saltless workers publish no salts: nothing of a salted request can be credited to them.
+	saltless map[string]bool
+	// unfit candidates are left out because of their role.
+	unfit map[string]bool
+	role  ingest.Role
+	model string
+}
+
+// choose narrows matches to the candidates and the role, and adds what is to be said of candidates without a match.
+func (s *Service) choose(matches []indexer.Match, q *indexer.Query, want selection) choice {
+	c := choice{role: want.role, model: q.Model, unknown: make(map[string]bool), saltless: make(map[string]bool), unfit: make(map[string]bool)}
+	matched := make(map[string]bool)
+	for _, m := range matches {
+		id := m.Source.Worker
+		if len(want.candidates) > 0 {
+			if _, ok := slices.BinarySearch(want.candidates, id); !ok {
+				continue
+			}
+			matched[id] = true
+		}
+		// A worker that is just leaving or arriving may be missing from the fleet; then no role is known to exclude it.
+		if w, ok := s.fleet.Worker(id); !ok || w.Role.Serves(want.role) {
+			c.add(m, q.Salt != "")
+		} else if len(want.candidates) > 0 {
+			c.unfit[id] = true
+		}
+	}
+	for _, id := range want.candidates {
+		if !matched[id] {
+			s.addUnmatched(&c, id)
+		}
+	}
+	s.addElsewhere(&c)
+	return c
+}
+
+// add takes a match, without its numbers if the request is salted and the source's engine publishes no salts: whatever
+// was found, it was not found in the request's namespace.
+func (c *choice) add(m indexer.Match, salted bool) {
+	if salted && !publishesSalts(m.Source) {
+		m = indexer.Match{Source: m.Source, BlockSize: m.BlockSize, Bound: m.Bound, Freshness: m.Freshness}
+		c.saltless[m.Source.Worker] = true
+	}
+	c.matches = append(c.matches, m)
+}
+
+// publishesSalts says whether the events of the source's engine tell salted blocks from others.
+func publishesSalts(src events.Source) bool { return src.Engine != events.EngineTRTLLM }
+
+// addUnmatched says of a candidate that no source of the model has what it is: unknown, or of another model.
+func (s *Service) addUnmatched(c *choice, id string) {
+	w, known := s.fleet.Worker(id)
+	switch {
+	case !known || w.Model == c.model: // of the model but without a source: it is just leaving
+		c.unknown[id] = true
+		c.matches = append(c.matches, indexer.Match{Source: events.Source{Worker: id}})
+	case !w.Role.Serves(c.role):
+		c.unfit[id] = true
+	default:
+		c.elsewhere = append(c.elsewhere, id)
+	}
+}
+
+// addElsewhere lists the sources of candidates of another model. That they hold nothing of the prompt is a fact:
+// nothing matches across models (rule 3).
+func (s *Service) addElsewhere(c *choice) {
+	if len(c.elsewhere) == 0 {
+		return
+	}
+	for _, l := range s.index.Ledgers() {
+		src := l.Source()
+		if _, ok := slices.BinarySearch(c.elsewhere, src.Worker); !ok {
+			continue
+		}
+		m := indexer.Match{Source: src, Freshness: l.Freshness()}
+		if sizes := l.BlockSizes(); len(sizes) > 0 {
+			m.BlockSize = sizes[0]
+		}
+		c.matches = append(c.matches, m)
+	}
+}

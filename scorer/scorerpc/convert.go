@@ -1,0 +1,103 @@
+package scorerpc
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kvscout/kvscout/events"
+	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/indexer/indexrpc"
+	"github.com/kvscout/kvscout/scorer"
+)
+
+// answer turns what was found into messages.
+type answer struct {
+	chosen choice
+	prompt prompt
+	now    time.Time
+}
+
+func (a *answer) workers(ranked []scorer.Ranked) []*kvscoutv1.WorkerScore {
+	var out []*kvscoutv1.WorkerScore
+	for i := range ranked {
+		out = append(out, a.worker(&ranked[i]))
+	}
+	return out
+}
+
+func (a *answer) worker(r *scorer.Ranked) *kvscoutv1.WorkerScore {
+	out := &kvscoutv1.WorkerScore{
+		WorkerId:  r.Source.Worker,
+		Rank:      indexrpc.Count(r.Source.Rank),
+		BlockSize: indexrpc.Count(r.BlockSize),
+		Freshness: indexrpc.FreshnessOf(r.Freshness, a.now),
+		Bound:     indexrpc.BoundOf(r.Bound),
+		Known:     !a.chosen.unknown[r.Source.Worker],
+	}
+	switch {
+	case !out.Known:
+		lower(out.Bound, kvscoutv1.BoundReason_BOUND_REASON_UNKNOWN_WORKER)
+	case a.chosen.saltless[r.Source.Worker]:
+		lower(out.Bound, kvscoutv1.BoundReason_BOUND_REASON_HIDDEN_NAMESPACE)
+	}
+	out.HeldTokens = indexrpc.Count(r.Held)
+	out.Score = r.Score
+	if !a.prompt.skipsCache {
+		out.ReusableTokens = indexrpc.Count(r.Reusable)
+	}
+	for t, n := range r.Covered {
+		if n > 0 {
+			out.Tiers = append(out.Tiers, &kvscoutv1.TierTokens{Tier: indexrpc.TierOf(events.Tier(t)), Tokens: indexrpc.Count(n)})
+		}
+	}
+	return out
+}
+
+// lower adds a reason why the engine may hold more.
+func lower(b *kvscoutv1.Bound, why kvscoutv1.BoundReason) {
+	switch b.Kind {
+	case kvscoutv1.BoundKind_BOUND_KIND_EXACT, kvscoutv1.BoundKind_BOUND_KIND_LOWER:
+		b.Kind = kvscoutv1.BoundKind_BOUND_KIND_LOWER
+	default:
+		b.Kind = kvscoutv1.BoundKind_BOUND_KIND_ESTIMATE
+	}
+	if !slices.Contains(b.Reasons, why) {
+		b.Reasons = append(b.Reasons, why)
+		slices.Sort(b.Reasons)
+	}
+}
+
+// warnings are for people.
+func (a *answer) warnings() []string {
+	out := a.prompt.warnings()
+	c := &a.chosen
+	if len(c.elsewhere) > 0 {
+		out = append(out, fmt.Sprintf("candidates serve another model than %q: %s", c.model, few(c.elsewhere)))
+	}
+	if len(c.saltless) > 0 {
+		out = append(out, "engines publish no cache salts, so nothing of this salted request can be credited to "+few(slices.Sorted(maps.Keys(c.saltless))))
+	}
+	switch {
+	case len(c.unfit) > 0:
+		out = append(out, fmt.Sprintf("%d candidates are left out because they do not serve role %q", len(c.unfit), c.role))
+	case len(c.matches) == 0:
+		out = append(out, fmt.Sprintf("no worker serves model %q in role %q", c.model, c.role))
+	}
+	return out
+}
+
+// few names at most eight workers.
+func few(ids []string) string {
+	const most = 8
+	text := make([]string, 0, most)
+	for _, id := range ids[:min(len(ids), most)] {
+		text = append(text, fmt.Sprintf("%.100q", id))
+	}
+	if len(ids) > most {
+		text = append(text, fmt.Sprintf("and %d more", len(ids)-most))
+	}
+	return strings.Join(text, ", ")
+}

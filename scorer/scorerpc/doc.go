@@ -1,0 +1,21 @@
+// Package scorerpc serves ScoreService: it reads a request, has its prompt rendered if need be, asks the index, and
+// rates the candidates.
+//
+//	ScoreRequest -> prompt -> indexer.Query -> matches -> candidates -> scorer.Rank -> ScoreResponse
+//
+// Invariants:
+//
+//  1. An error is never replaced by a zero, and every error has a reason of package indexrpc.
+//  2. A candidate that the index does not know is listed as such, with a lower bound (rule 13).
+//  3. A salted request that no engine of its model can answer is refused before anything is rendered (rule 15). Where
+//     only some engines cannot, those are listed with zeros and a lower bound.
+//  4. A body is scored in the namespace that the body itself names, or refused: never a salted one as unsalted (rule 3).
+//  5. Score takes no lock that a writer holds, and nothing of it waits but the renderer (rule 16).
+//  6. Tokens, features, candidates and calls at once are bounded (rule 17).
+//  7. Salts, token ids and body text are in no answer and no log line. What a renderer says of a body goes to its
+//     sender, and only there.
+//
+// Concurrency: a Service is safe for concurrent use and starts no goroutine.
+//
+// It is not a renderer, and it does not choose a worker: it tells what each holds.
+package scorerpc

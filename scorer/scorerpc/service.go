@@ -1,0 +1,154 @@
+package scorerpc
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+
+	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
+	"github.com/kvscout/kvscout/indexer"
+	"github.com/kvscout/kvscout/indexer/indexrpc"
+	"github.com/kvscout/kvscout/indexer/ingest"
+	"github.com/kvscout/kvscout/render"
+	"github.com/kvscout/kvscout/scorer"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxPromptTokens = 1 << 20
+	DefaultMaxCandidates   = 4096
+	DefaultMaxCalls        = 4096
+)
+
+// Options configures a Service. Zero means the default of that name.
+type Options struct {
+	// MaxPromptTokens bounds a prompt, however it comes.
+	MaxPromptTokens int
+	// MaxCandidates bounds the candidates of a request.
+	MaxCandidates int
+	// MaxCalls bounds the calls that run at once, those that wait for the renderer included.
+	MaxCalls int
+	// Weights is what a token is worth by tier; all zero is scorer.DefaultWeights.
+	Weights scorer.Weights
+	// Renderer renders http_request; nil refuses it with NO_RENDERER.
+	Renderer render.Renderer
+	// RendererName is RenderInfo.renderer; empty takes the name that the renderer gives itself.
+	RendererName string
+	// Ready says whether the index has what it starts with; until then calls get NOT_READY. Nil is always.
+	Ready  func() bool
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxPromptTokens <= 0 {
+		o.MaxPromptTokens = DefaultMaxPromptTokens
+	}
+	if o.MaxCandidates <= 0 {
+		o.MaxCandidates = DefaultMaxCandidates
+	}
+	if o.MaxCalls <= 0 {
+		o.MaxCalls = DefaultMaxCalls
+	}
+	if o.Weights == (scorer.Weights{}) {
+		o.Weights = scorer.DefaultWeights()
+	}
+	if o.Ready == nil {
+		o.Ready = func() bool { return true }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Service implements ScoreService. It is safe for concurrent use.
+type Service struct {
+	index *indexer.Index
+	fleet *ingest.Fleet
+	opts  Options
+	calls *indexrpc.Gate
+
+	requests atomic.Uint64
+	errors   [indexrpc.ReasonCount]atomic.Uint64
+}
+
+var _ kvscoutv1connect.ScoreServiceHandler = (*Service)(nil)
+
+// New returns a service over an index and the fleet that feeds it.
+func New(index *indexer.Index, fleet *ingest.Fleet, opts Options) *Service {
+	opts = opts.withDefaults()
+	return &Service{index: index, fleet: fleet, opts: opts, calls: indexrpc.NewGate(opts.MaxCalls)}
+}
+
+// Stats counts the calls answered so far and their errors by reason; it fits indexrpc.Options.ScoreStats.
+func (s *Service) Stats() *kvscoutv1.ScoreStats {
+	out := &kvscoutv1.ScoreStats{Requests: s.requests.Load()}
+	for r := range s.errors {
+		n := s.errors[r].Load()
+		if n == 0 {
+			continue
+		}
+		if out.Errors == nil {
+			out.Errors = make(map[string]uint64)
+		}
+		out.Errors[indexrpc.Reason(r).String()] = n
+	}
+	return out
+}
+
+// Score rates every candidate.
+func (s *Service) Score(ctx context.Context, req *connect.Request[kvscoutv1.ScoreRequest]) (*connect.Response[kvscoutv1.ScoreResponse], error) {
+	out, err := s.score(ctx, req.Msg)
+	if err != nil {
+		failed := classify(err)
+		s.errors[failed.Reason].Add(1)
+		s.requests.Add(1)
+		if failed.Reason == indexrpc.ReasonInternal {
+			s.opts.Logger.Error("score failed without a reason", "error_type", fmt.Sprintf("%T", err)) // its text may quote the request
+		}
+		return nil, failed.Connect()
+	}
+	s.requests.Add(1)
+	return connect.NewResponse(out), nil
+}
+
+func (s *Service) score(ctx context.Context, req *kvscoutv1.ScoreRequest) (*kvscoutv1.ScoreResponse, error) {
+	if !s.opts.Ready() {
+		return nil, indexrpc.Failf(indexrpc.ReasonNotReady, "the index is not ready")
+	}
+	if !s.calls.Enter() {
+		return nil, indexrpc.Overloaded("more than %d calls of Score", s.opts.MaxCalls)
+	}
+	defer s.calls.Leave()
+	want, err := s.readSelection(req)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.prompt(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	// Read first: the answer is at least as new as its version says.
+	version := s.index.Version()
+	matches, err := s.index.Lookup(ctx, p.query)
+	if err != nil {
+		return nil, err
+	}
+	chosen := s.choose(matches, &p.query, want)
+	if p.skipsCache {
+		want.weights = scorer.Weights{}
+	}
+	a := answer{chosen: chosen, prompt: p, now: time.Now()}
+	out := &kvscoutv1.ScoreResponse{PromptTokens: indexrpc.Count(p.tokens), Render: p.render, IndexVersion: version}
+	out.Workers = a.workers(scorer.Rank(chosen.matches, p.tokens, want.weights))
+	out.Warnings = a.warnings()
+	return out, nil
+}

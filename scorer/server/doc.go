@@ -1,0 +1,20 @@
+// Package server puts both services on one port: gRPC, gRPC-Web and Connect over HTTP/1.1 and cleartext HTTP/2, with
+// gRPC health and reflection.
+//
+// In: handlers of the services, a listener, a context. Out: answers on the wire, and one debug line per call.
+//
+// Invariants:
+//
+//  1. A message is read up to Options.ReadMaxBytes, after decompression; a larger one is RESOURCE_EXHAUSTED before any
+//     handler runs (rule 17). Errors that arise before a handler runs have a code and no ErrorInfo.
+//  2. A unary call is cut after Options.CallTimeout, slow readers and writers included. Streams are not: they end with
+//     their caller, or when the server shuts down.
+//  3. A panic of a handler ends its call with INTERNAL and nothing else. It is logged without request data.
+//  4. Lines about calls hold method, code, reason and duration: nothing of a request and no error text.
+//  5. Serve returns after health has said NOT_SERVING, streams have ended, and calls in flight have finished or
+//     Options.Grace has passed.
+//
+// Concurrency: Serve may be called once. It starts one goroutine and waits for it.
+//
+// It is not a place for TLS, authentication or CORS: callers are routers beside it, and a browser has no business here.
+package server

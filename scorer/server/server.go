@@ -1,0 +1,163 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect"
+	"connectrpc.com/grpchealth"
+	"connectrpc.com/grpcreflect"
+
+	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
+	"github.com/kvscout/kvscout/indexer/indexrpc"
+)
+
+// Defaults of Options.
+const (
+	// DefaultReadMaxBytes fits a prompt of a million tokens: 4 MiB packed, 5.6 MiB of base64, some 8 MiB of JSON ids.
+	DefaultReadMaxBytes = 16 << 20
+	DefaultGrace        = 10 * time.Second
+	DefaultCallTimeout  = time.Minute
+)
+
+// compressMinBytes is the size from which compressing an answer is worth its time; the usual answer is far below.
+const compressMinBytes = 64 << 10
+
+// ErrGrace is a shutdown that cut calls off because they outlasted Options.Grace.
+var ErrGrace = errors.New("calls outlasted the grace period")
+
+// Options configures a Server. Score and Index must be set; zero means the default of that name for the rest.
+type Options struct {
+	Score kvscoutv1connect.ScoreServiceHandler
+	Index kvscoutv1connect.IndexServiceHandler
+	// ReadMaxBytes bounds one message, decompressed.
+	ReadMaxBytes int
+	// CallTimeout bounds one unary call, from its headers to its last byte.
+	CallTimeout time.Duration
+	// Grace is how long a shutdown waits for calls in flight.
+	Grace  time.Duration
+	Logger *slog.Logger
+}
+
+// Server serves both services. Make it with New.
+type Server struct {
+	opts    Options
+	log     *slog.Logger
+	health  *grpchealth.StaticChecker
+	handler http.Handler
+	// streams is done when streams must end, with a cause for their callers.
+	streams context.Context
+	drain   context.CancelCauseFunc
+}
+
+// services are the names that health and reflection know.
+var services = []string{kvscoutv1connect.ScoreServiceName, kvscoutv1connect.IndexServiceName}
+
+// New returns a server that serves once Serve is called.
+func New(opts Options) *Server {
+	if opts.ReadMaxBytes <= 0 {
+		opts.ReadMaxBytes = DefaultReadMaxBytes
+	}
+	if opts.CallTimeout <= 0 {
+		opts.CallTimeout = DefaultCallTimeout
+	}
+	if opts.Grace <= 0 {
+		opts.Grace = DefaultGrace
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{opts: opts, log: opts.Logger, health: grpchealth.NewStaticChecker(services...)}
+	s.streams, s.drain = context.WithCancelCause(context.Background())
+	s.setHealth(grpchealth.StatusNotServing)
+	s.handler = s.bound(s.mux())
+	return s
+}
+
+// Handler is everything the server serves, for callers with an HTTP server of their own. Health is NOT_SERVING until
+// Serve runs.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+func (s *Server) mux() *http.ServeMux {
+	opts := []connect.HandlerOption{
+		connect.WithReadMaxBytes(s.opts.ReadMaxBytes),
+		connect.WithCompressMinBytes(compressMinBytes),
+		withGzip(s.opts.ReadMaxBytes),
+		// The first is outermost: it sees the error that a panic becomes.
+		connect.WithInterceptors(&callLog{log: s.log}),
+		connect.WithRecover(s.recovered),
+	}
+	mux := http.NewServeMux()
+	mux.Handle(kvscoutv1connect.NewScoreServiceHandler(s.opts.Score, opts...))
+	mux.Handle(kvscoutv1connect.NewIndexServiceHandler(s.opts.Index, opts...))
+	mux.Handle(grpchealth.NewHandler(s.health, opts...))
+	reflector := grpcreflect.NewStaticReflector(append([]string{grpchealth.HealthV1ServiceName}, services...)...)
+	mux.Handle(grpcreflect.NewHandlerV1(reflector, opts...))
+	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, opts...))
+	return mux
+}
+
+func (s *Server) setHealth(status grpchealth.Status) {
+	for _, name := range append([]string{""}, services...) {
+		s.health.SetStatus(name, status)
+	}
+}
+
+// Serve answers on l, which it closes, until ctx ends, and then lets calls in flight finish within the grace period.
+// It returns nil after that, ErrGrace if calls had to be cut off, or what made listening fail.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	hs := s.httpServer()
+	failed := make(chan error, 1)
+	// Ended by Shutdown or Close below, or by a listener that fails; Serve waits for it on failed.
+	go func() { failed <- hs.Serve(l) }()
+	s.setHealth(grpchealth.StatusServing)
+	s.log.Info("serving", "address", l.Addr().String())
+	select {
+	case err := <-failed:
+		s.stopStreams()
+		_ = hs.Close() // the listener is broken already: that is the error to report
+		return fmt.Errorf("serve %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	s.stopStreams()
+	graceCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Grace)
+	defer cancel()
+	err := hs.Shutdown(graceCtx)
+	if err != nil {
+		_ = hs.Close() // cuts what is left; it reports no more than Shutdown did
+		err = fmt.Errorf("%w of %v", ErrGrace, s.opts.Grace)
+	}
+	<-failed // always http.ErrServerClosed now
+	s.log.Info("stopped", "address", l.Addr().String())
+	return err
+}
+
+// stopStreams turns health to NOT_SERVING and ends every stream.
+func (s *Server) stopStreams() {
+	s.setHealth(grpchealth.StatusNotServing)
+	s.drain(indexrpc.Failf(indexrpc.ReasonNotReady, "the server is shutting down"))
+}
+
+func (s *Server) httpServer() *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler:           s.handler,
+		Protocols:         protocols,
+		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		// No ReadTimeout and WriteTimeout: they would end streams. Unary calls have deadlines of their own.
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          1000,
+			MaxReceiveBufferPerConnection: 16 << 20,
+			MaxReceiveBufferPerStream:     4 << 20,
+		},
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
