@@ -223,6 +223,25 @@ func TestRule06_HintsEndWithTheirBatch(t *testing.T) {
 	}
 }
 
+// Seen in vllm-0.32-hybrid-swa, batch 69: to make room the engine evicts the last copy of a block, and in the same batch
+// one group's sparse store names it by hash before the other group's dense store tells its tokens again.
+func TestRule06_EvictionAheadOfTheSparseStore(t *testing.T) {
+	r := newRig(t, "w1")
+	full := func(first, parent any, from, to int) []any {
+		return extended(store([]any{first}, parent, sequence(from, to), 4), atGroup, 0, "full_attention")
+	}
+	window := func(first, parent any, from, to int) []any {
+		return extended(store([]any{first}, parent, sequence(from, to), 4), atGroup, 1, "sliding_window", 4)
+	}
+	r.apply("w1", window(1, nil, 1, 4), full(1, nil, 1, 4), window(2, 1, 5, 8), full(2, 1, 5, 8))
+	sparse := extended(store(hashes(2), nil, sequence(1, 8), 4), atGroup, 1, "sliding_window", 4)
+	r.apply("w1", []any{"BlockRemoved", hashes(2), nil, 0}, []any{"BlockRemoved", hashes(2), nil, 1}, sparse, full(2, 1, 5, 8))
+	r.rejected("w1", events.ReasonUnknownBlock, 0)
+	if m := r.match("w1", span(1, 9)); m.Reusable != 8 {
+		t.Errorf("reusable %d, want 8", m.Reusable)
+	}
+}
+
 func TestRule06_Case156_StateExactlyAtTheEnd(t *testing.T) {
 	for _, size := range []int{4, 2096} {
 		r := newRig(t, "w1")

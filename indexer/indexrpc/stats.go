@@ -1,0 +1,121 @@
+package indexrpc
+
+import (
+	"context"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/kvscout/kvscout/events"
+	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/indexer"
+)
+
+const (
+	defaultInterval = time.Second
+	minInterval     = 10 * time.Millisecond
+)
+
+// GetStats returns every counter once.
+func (s *Service) GetStats(context.Context, *connect.Request[kvscoutv1.GetStatsRequest]) (*connect.Response[kvscoutv1.GetStatsResponse], error) {
+	return connect.NewResponse(&kvscoutv1.GetStatsResponse{Stats: s.stats(time.Now())}), nil
+}
+
+// StreamStats sends the counters at once and then at each interval.
+func (s *Service) StreamStats(ctx context.Context, req *connect.Request[kvscoutv1.StreamStatsRequest], stream *connect.ServerStream[kvscoutv1.StreamStatsResponse]) error {
+	interval, err := readInterval(req.Msg.GetInterval())
+	if err != nil {
+		return Classify(err).Connect()
+	}
+	if !s.streams.Enter() {
+		return Overloaded("more than %d streams of statistics", s.opts.MaxStreams).Connect()
+	}
+	defer s.streams.Leave()
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		if err := stream.Send(&kvscoutv1.StreamStatsResponse{Stats: s.stats(time.Now())}); err != nil {
+			return err // connect's own: the caller is gone
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return Classify(context.Cause(ctx)).Connect()
+		}
+	}
+}
+
+func readInterval(d *durationpb.Duration) (time.Duration, error) {
+	if d == nil {
+		return defaultInterval, nil
+	}
+	if err := d.CheckValid(); err != nil {
+		return 0, Failf(ReasonBadInterval, "interval: %w", err)
+	}
+	switch v := d.AsDuration(); {
+	case v == 0:
+		return defaultInterval, nil
+	case v < minInterval:
+		return 0, Failf(ReasonBadInterval, "interval %v, want at least %v", v, minInterval)
+	default:
+		return v, nil
+	}
+}
+
+func (s *Service) stats(now time.Time) *kvscoutv1.Stats {
+	x := s.index.Stats()
+	out := &kvscoutv1.Stats{
+		IndexVersion: x.Version,
+		Uptime:       durationpb.New(now.Sub(s.opts.Start)),
+		Scopes:       uint64(x.Scopes),
+		Blocks:       uint64(x.Blocks),
+		HolderBlocks: uint64(x.HolderBlocks),
+	}
+	for _, l := range s.index.Ledgers() {
+		st := l.Stats()
+		out.Handles += uint64(max(0, st.Handles))
+		out.OrphansWaiting += uint64(st.OrphanStores)
+		out.Sources = append(out.Sources, sourceStatsOf(l, &st, now))
+	}
+	if s.opts.ScoreStats != nil {
+		out.Score = s.opts.ScoreStats()
+	}
+	return out
+}
+
+func sourceStatsOf(l *indexer.Ledger, st *indexer.SourceStats, now time.Time) *kvscoutv1.SourceStats {
+	src := l.Source()
+	out := &kvscoutv1.SourceStats{
+		WorkerId:        src.Worker,
+		Rank:            Count(src.Rank),
+		Freshness:       FreshnessOf(l.Freshness(), now),
+		HistoryComplete: l.HistoryComplete(),
+		Connections:     st.Connections,
+		Bytes:           st.Bytes,
+		Batches:         st.Batches,
+		StoredEvents:    st.Stored,
+		RemovedEvents:   st.Removed,
+		ClearedEvents:   st.Cleared,
+		ReplayedBatches: st.Replayed,
+		Gaps:            st.Gaps,
+		Resets:          st.Resets,
+		OrphansWaiting:  uint64(st.OrphanStores),
+		OrphansDropped:  uint64(max(0, st.OrphansDropped)),
+	}
+	for t, n := range st.Resident {
+		if n > 0 {
+			out.Tiers = append(out.Tiers, &kvscoutv1.TierBlocks{Tier: TierOf(events.Tier(t)), Blocks: uint64(n)})
+		}
+	}
+	for r, n := range st.Rejected {
+		if n == 0 {
+			continue
+		}
+		if out.Rejected == nil {
+			out.Rejected = make(map[string]uint64)
+		}
+		out.Rejected[events.Reason(r).String()] = n
+	}
+	return out
+}
