@@ -5,7 +5,7 @@
 //
 // Invariants:
 //
-//  1. A message is read up to Options.ReadMaxBytes, after decompression; a larger one is RESOURCE_EXHAUSTED before any
+//  1. A message is read, and inflated, up to Options.ReadMaxBytes; a larger one is RESOURCE_EXHAUSTED before any
 //     handler runs (rule 17). Errors that arise before a handler runs have a code and no ErrorInfo.
 //  2. A unary call is cut after Options.CallTimeout, slow readers and writers included. Streams are not: they end with
 //     their caller, or when the server shuts down.
