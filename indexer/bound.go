@@ -48,12 +48,14 @@ const (
 	DoubtRefused
 	// DoubtOrphans: stores wait for a parent that was never announced.
 	DoubtOrphans
+	// DoubtCut: the request's keys end before its prompt does, and the source holds all that they cover.
+	DoubtCut
 	doubtEnd
 )
 
 const (
 	// lowering doubts say that the engine may hold more.
-	lowering = DoubtHistory | DoubtAmbiguous | DoubtBlockSize | DoubtRefused | DoubtOrphans
+	lowering = DoubtHistory | DoubtAmbiguous | DoubtBlockSize | DoubtRefused | DoubtOrphans | DoubtCut
 	// raising doubts say that it may reuse less. The others say both.
 	raising = DoubtGap | DoubtNamespace | DoubtWindow | DoubtState | DoubtMedia
 	// passing doubts end with the state that they are about: at a clear, or when what was held is dropped.
@@ -73,6 +75,7 @@ var doubtNames = map[Doubt]string{
 	DoubtUnread:    "events_unread",
 	DoubtRefused:   "stores_refused",
 	DoubtOrphans:   "orphans_waiting",
+	DoubtCut:       "prompt_cut",
 }
 
 // doubtOf is the doubt that a rejected event leaves about its source, 0 for none: what was rejected was no news, or

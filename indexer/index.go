@@ -31,6 +31,8 @@ type Index struct {
 	tree     tree
 	families *xsync.Map[family, []*scope]
 	sources  *xsync.Map[slot, *Ledger]
+	// adapters finds the models under which blocks of an adapter are held, each as often as scopes hold some.
+	adapters *xsync.Map[string, []string]
 	version  atomic.Uint64
 	clears   atomic.Uint64 // of all sources so far
 
@@ -50,6 +52,7 @@ func New(opts Options) *Index {
 		tree:     newTrie(),
 		families: xsync.NewMap[family, []*scope](),
 		sources:  xsync.NewMap[slot, *Ledger](),
+		adapters: xsync.NewMap[string, []string](),
 		ids:      make(map[string]*Ledger),
 	}
 }

@@ -132,15 +132,16 @@ func (x *Index) Ledgers() []*Ledger {
 
 // AdapterModel finds the model under which blocks of an adapter are held; false when none are, or under several.
 func (x *Index) AdapterModel(adapter string) (model string, ok bool) {
-	several := false
-	x.families.Range(func(f family, _ []*scope) bool {
-		if f.Adapter == adapter && adapter != "" {
-			several = several || ok && f.model != model
-			model, ok = f.model, true
+	models, _ := x.adapters.Load(adapter)
+	for _, m := range models {
+		if m != models[0] {
+			return "", false
 		}
-		return true
-	})
-	return model, ok && !several
+	}
+	if len(models) == 0 {
+		return "", false
+	}
+	return models[0], true
 }
 
 // HistoryComplete says whether every block that the engine holds was announced to us.

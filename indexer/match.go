@@ -34,6 +34,9 @@ func (l *Ledger) match(q *Query, rows []*row) Match {
 		before = run
 		m.With[t] = v.reusable(tiers)
 	}
+	if covered := len(q.Keys) * q.KeySize; q.Keys != nil && before >= covered && v.prompt >= covered+q.KeySize {
+		m.Bound = newBound(m.Bound.Doubt | DoubtCut)
+	}
 	m.With[events.TierUnknown] = m.With[events.TierUnknown-1]
 	m.Reusable = m.With[events.TierDevice]
 	return m

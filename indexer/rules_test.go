@@ -353,3 +353,21 @@ func TestRule01_ClearDuringALookup(t *testing.T) {
 		t.Errorf("held %d, reusable %d after the clear, want nothing", m.Held, m.Reusable)
 	}
 }
+
+// A caller that sends keys of a part of its prompt only gets a fact about that part, and no fact about the prompt.
+func TestRule13_KeysThatEndBeforeThePrompt(t *testing.T) {
+	r := newRig(t, "w1")
+	r.w["w1"].Joined(0, true)
+	r.apply("w1", chain(101, 2))
+	keys := Keys(sequence(1, 8), nil, 4, false, Namespace{})
+	for prompt, want := range map[int]BoundKind{0: Exact, 8: Exact, 11: Exact, 12: Lower, 100: Lower} {
+		m := r.match("w1", Query{Model: "m", Keys: keys, KeySize: 4, PromptTokens: prompt})
+		if m.Held != 8 || m.Bound.Kind != want {
+			t.Errorf("prompt of %d tokens: held %d, bound %v %v, want %v", prompt, m.Held, m.Bound.Kind, m.Bound.Reasons(), want)
+		}
+	}
+	other := Keys(sequence(2, 9), nil, 4, false, Namespace{})
+	if m := r.match("w1", Query{Model: "m", Keys: other, KeySize: 4, PromptTokens: 100}); m.Bound.Kind != Exact {
+		t.Errorf("a miss within the keys is a fact, not %v", m.Bound.Reasons())
+	}
+}

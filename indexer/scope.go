@@ -41,6 +41,10 @@ func (x *Index) enterLocked(want Scope) *scope {
 	s := &scope{Scope: want, root: x.tree.root(), seed: want.Seed(), blocks: 1}
 	// The slice is published: it is replaced, never changed.
 	x.families.Store(key, append(slices.Clone(have), s))
+	if want.Adapter != "" {
+		models, _ := x.adapters.Load(want.Adapter)
+		x.adapters.Store(want.Adapter, append(slices.Clone(models), want.Model))
+	}
 	return s
 }
 
@@ -57,6 +61,15 @@ func (x *Index) leaveLocked(s *scope) {
 		x.families.Delete(key)
 	} else {
 		x.families.Store(key, rest)
+	}
+	if s.Adapter != "" {
+		models, _ := x.adapters.Load(s.Adapter)
+		i := slices.Index(models, s.Model)
+		if models = slices.Delete(slices.Clone(models), i, i+1); len(models) == 0 {
+			x.adapters.Delete(s.Adapter)
+		} else {
+			x.adapters.Store(s.Adapter, models)
+		}
 	}
 	x.tree.release(s.root)
 }

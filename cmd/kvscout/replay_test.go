@@ -19,7 +19,7 @@ import (
 func message(source string, at int, seq uint64) *recording.Record {
 	return &recording.Record{
 		Kind: recording.KindMessage, Time: int64(at) * int64(time.Second), Source: source,
-		Frames: [][]byte{nil, binary.BigEndian.AppendUint64(nil, seq), {0x90}},
+		Frames: [][]byte{nil, binary.BigEndian.AppendUint64(nil, seq), {0x92, 0, 0x90}}, // [0, []]: no events
 	}
 }
 
@@ -37,7 +37,7 @@ func TestCase121_Order(t *testing.T) {
 	})
 	// The JSON form, whose lines have numbers.
 	line := func(seq int) string {
-		return fmt.Sprintf(`{"kind":"message","t":5000000000,"source":"w/0","frames":["","AAAAAAAAAA%c=","kA=="]}`, "AEIMQUYc"[seq])
+		return fmt.Sprintf(`{"kind":"message","t":5000000000,"source":"w/0","frames":["","AAAAAAAAAA%c=","kgCQ"]}`, "AEIMQUYc"[seq])
 	}
 	newer := writeFile(t, "newer.jsonl", line(4)+"\n"+line(5)+"\n"+line(6)[:40])
 	for _, paths := range [][]string{{older, newer}, {newer, older}} {

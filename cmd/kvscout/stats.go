@@ -121,8 +121,8 @@ func printStats(w io.Writer, s *kvscoutv1.Stats) error {
 	fmt.Fprintf(w, "index version %d, up %v\n", s.GetIndexVersion(), s.GetUptime().AsDuration().Round(time.Second))
 	fmt.Fprintf(w, "index: %d blocks, %d held by workers, %d scopes, %d engine hashes, %d stores waiting",
 		s.GetBlocks(), s.GetHolderBlocks(), s.GetScopes(), s.GetHandles(), s.GetOrphansWaiting())
-	if s.GetIndexBytes() > 0 {
-		fmt.Fprintf(w, ", %d bytes", s.GetIndexBytes())
+	if s.GetTopicMismatches() > 0 {
+		fmt.Fprintf(w, ", %d messages of unknown topics", s.GetTopicMismatches())
 	}
 	fmt.Fprintf(w, "\nscores: %d requests, errors: %s\n", s.GetScore().GetRequests(), counts(s.GetScore().GetErrors()))
 	return printSources(w, s.GetSources())

@@ -80,6 +80,7 @@ var boundReasons = []struct {
 	{indexer.DoubtUnread, kvscoutv1.BoundReason_BOUND_REASON_EVENTS_UNREAD},
 	{indexer.DoubtRefused, kvscoutv1.BoundReason_BOUND_REASON_STORES_REFUSED},
 	{indexer.DoubtOrphans, kvscoutv1.BoundReason_BOUND_REASON_ORPHANS_WAITING},
+	{indexer.DoubtCut, kvscoutv1.BoundReason_BOUND_REASON_PROMPT_CUT},
 }
 
 // BoundOf is a bound with its reasons in the enum's order.

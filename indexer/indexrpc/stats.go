@@ -71,6 +71,8 @@ func (s *Service) stats(now time.Time) *kvscoutv1.Stats {
 		Scopes:       uint64(x.Scopes),
 		Blocks:       uint64(x.Blocks),
 		HolderBlocks: uint64(x.HolderBlocks),
+
+		TopicMismatches: s.fleet.TopicMismatches(),
 	}
 	for _, l := range s.index.Ledgers() {
 		st := l.Stats()
@@ -99,6 +101,8 @@ func sourceStatsOf(l *indexer.Ledger, st *indexer.SourceStats, now time.Time) *k
 		ClearedEvents:   st.Cleared,
 		ReplayedBatches: st.Replayed,
 		Gaps:            st.Gaps,
+		LostBatches:     st.Lost,
+		ReuseReports:    st.ReuseReports,
 		Resets:          st.Resets,
 		OrphansWaiting:  uint64(st.OrphanStores),
 		OrphansDropped:  uint64(max(0, st.OrphansDropped)),

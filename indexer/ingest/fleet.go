@@ -99,6 +99,9 @@ func (f *Fleet) Close() {
 	f.wg.Wait()
 }
 
+// TopicMismatches counts messages on shared ports whose topic belongs to no source.
+func (f *Fleet) TopicMismatches() uint64 { return f.opts.Stream.Listeners.Mismatched() }
+
 // Register adds a worker and starts listening to it; an endpoint that cannot be reached is no error. The same
 // description again changes nothing. Another description of the same id replaces the worker: what it held is dropped.
 // It errs with ErrWorker, ErrTooMany, ErrTaken or ErrClosed.

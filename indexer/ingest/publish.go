@@ -20,7 +20,7 @@ var ErrHasEndpoint = errors.New("source has an endpoint")
 
 // Published says what became of pushed batches.
 type Published struct {
-	// Applied batches, and Duplicates of ones applied before.
+	// Applied batches, those of which not all could be read left out, and Duplicates of ones applied before.
 	Applied, Duplicates int
 	// Rejected counts what this call did not apply, by reason, duplicates left out.
 	Rejected map[events.Reason]uint64
@@ -69,6 +69,7 @@ func (f *Fleet) Publish(worker string, rank int, batches []events.Message) (Publ
 			out.Rejected[events.Reason(r)] = n
 		}
 	}
+	out.Applied -= int(out.Rejected[events.ReasonBadPayload] + out.Rejected[events.ReasonTooLarge])
 	return out, nil
 }
 

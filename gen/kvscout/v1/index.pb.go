@@ -861,8 +861,8 @@ type Stats struct {
 	Handles uint64 `protobuf:"varint,6,opt,name=handles,proto3" json:"handles,omitempty"`
 	// Stores that wait for their parent.
 	OrphansWaiting uint64 `protobuf:"varint,7,opt,name=orphans_waiting,json=orphansWaiting,proto3" json:"orphans_waiting,omitempty"`
-	// Memory of the index in bytes. 0: not measured.
-	IndexBytes uint64 `protobuf:"varint,8,opt,name=index_bytes,json=indexBytes,proto3" json:"index_bytes,omitempty"`
+	// Messages on a shared port whose topic belongs to no source. 0: none, or no port is shared.
+	TopicMismatches uint64 `protobuf:"varint,8,opt,name=topic_mismatches,json=topicMismatches,proto3" json:"topic_mismatches,omitempty"`
 	// One per worker and rank, in order.
 	Sources       []*SourceStats `protobuf:"bytes,9,rep,name=sources,proto3" json:"sources,omitempty"`
 	Score         *ScoreStats    `protobuf:"bytes,10,opt,name=score,proto3" json:"score,omitempty"`
@@ -949,9 +949,9 @@ func (x *Stats) GetOrphansWaiting() uint64 {
 	return 0
 }
 
-func (x *Stats) GetIndexBytes() uint64 {
+func (x *Stats) GetTopicMismatches() uint64 {
 	if x != nil {
-		return x.IndexBytes
+		return x.TopicMismatches
 	}
 	return 0
 }
@@ -1002,7 +1002,11 @@ type SourceStats struct {
 	// Blocks held now, by tier, fastest first; a block on two tiers counts on both. Tiers without blocks are left out.
 	Tiers []*TierBlocks `protobuf:"bytes,16,rep,name=tiers,proto3" json:"tiers,omitempty"`
 	// What was not applied, by reason ("bad_event", "duplicate", ...). Reasons that never occurred are left out.
-	Rejected      map[string]uint64 `protobuf:"bytes,17,rep,name=rejected,proto3" json:"rejected,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Rejected map[string]uint64 `protobuf:"bytes,17,rep,name=rejected,proto3" json:"rejected,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Batches in the holes that could not be filled.
+	LostBatches uint64 `protobuf:"varint,18,opt,name=lost_batches,json=lostBatches,proto3" json:"lost_batches,omitempty"`
+	// Stores taken as reports of what is held (only for workers with reuse_reports).
+	ReuseReports  uint64 `protobuf:"varint,19,opt,name=reuse_reports,json=reuseReports,proto3" json:"reuse_reports,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1154,6 +1158,20 @@ func (x *SourceStats) GetRejected() map[string]uint64 {
 		return x.Rejected
 	}
 	return nil
+}
+
+func (x *SourceStats) GetLostBatches() uint64 {
+	if x != nil {
+		return x.LostBatches
+	}
+	return 0
+}
+
+func (x *SourceStats) GetReuseReports() uint64 {
+	if x != nil {
+		return x.ReuseReports
+	}
+	return 0
 }
 
 // TierBlocks counts blocks on a tier.
@@ -2233,7 +2251,7 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x12StreamStatsRequest\x125\n" +
 	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\">\n" +
 	"\x13StreamStatsResponse\x12'\n" +
-	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\xf9\x02\n" +
+	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\x83\x03\n" +
 	"\x05Stats\x12#\n" +
 	"\rindex_version\x18\x01 \x01(\x04R\findexVersion\x121\n" +
 	"\x06uptime\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06uptime\x12\x16\n" +
@@ -2241,12 +2259,11 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x06blocks\x18\x04 \x01(\x04R\x06blocks\x12#\n" +
 	"\rholder_blocks\x18\x05 \x01(\x04R\fholderBlocks\x12\x18\n" +
 	"\ahandles\x18\x06 \x01(\x04R\ahandles\x12'\n" +
-	"\x0forphans_waiting\x18\a \x01(\x04R\x0eorphansWaiting\x12\x1f\n" +
-	"\vindex_bytes\x18\b \x01(\x04R\n" +
-	"indexBytes\x121\n" +
+	"\x0forphans_waiting\x18\a \x01(\x04R\x0eorphansWaiting\x12)\n" +
+	"\x10topic_mismatches\x18\b \x01(\x04R\x0ftopicMismatches\x121\n" +
 	"\asources\x18\t \x03(\v2\x17.kvscout.v1.SourceStatsR\asources\x12,\n" +
 	"\x05score\x18\n" +
-	" \x01(\v2\x16.kvscout.v1.ScoreStatsR\x05score\"\xba\x05\n" +
+	" \x01(\v2\x16.kvscout.v1.ScoreStatsR\x05score\"\x82\x06\n" +
 	"\vSourceStats\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x123\n" +
@@ -2265,7 +2282,9 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x0forphans_waiting\x18\x0e \x01(\x04R\x0eorphansWaiting\x12'\n" +
 	"\x0forphans_dropped\x18\x0f \x01(\x04R\x0eorphansDropped\x12,\n" +
 	"\x05tiers\x18\x10 \x03(\v2\x16.kvscout.v1.TierBlocksR\x05tiers\x12A\n" +
-	"\brejected\x18\x11 \x03(\v2%.kvscout.v1.SourceStats.RejectedEntryR\brejected\x1a;\n" +
+	"\brejected\x18\x11 \x03(\v2%.kvscout.v1.SourceStats.RejectedEntryR\brejected\x12!\n" +
+	"\flost_batches\x18\x12 \x01(\x04R\vlostBatches\x12#\n" +
+	"\rreuse_reports\x18\x13 \x01(\x04R\freuseReports\x1a;\n" +
 	"\rRejectedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"J\n" +

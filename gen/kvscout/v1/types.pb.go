@@ -308,6 +308,8 @@ const (
 	BoundReason_BOUND_REASON_STORES_REFUSED BoundReason = 12
 	// Lower: stores wait for a parent that was never announced.
 	BoundReason_BOUND_REASON_ORPHANS_WAITING BoundReason = 13
+	// Lower: the request's hashes end before its prompt does, and the worker holds all that they cover.
+	BoundReason_BOUND_REASON_PROMPT_CUT BoundReason = 14
 )
 
 // Enum value maps for BoundReason.
@@ -327,6 +329,7 @@ var (
 		11: "BOUND_REASON_EVENTS_UNREAD",
 		12: "BOUND_REASON_STORES_REFUSED",
 		13: "BOUND_REASON_ORPHANS_WAITING",
+		14: "BOUND_REASON_PROMPT_CUT",
 	}
 	BoundReason_value = map[string]int32{
 		"BOUND_REASON_UNSPECIFIED":       0,
@@ -343,6 +346,7 @@ var (
 		"BOUND_REASON_EVENTS_UNREAD":     11,
 		"BOUND_REASON_STORES_REFUSED":    12,
 		"BOUND_REASON_ORPHANS_WAITING":   13,
+		"BOUND_REASON_PROMPT_CUT":        14,
 	}
 )
 
@@ -737,7 +741,7 @@ const file_kvscout_v1_types_proto_rawDesc = "" +
 	"\x10BOUND_KIND_EXACT\x10\x01\x12\x14\n" +
 	"\x10BOUND_KIND_UPPER\x10\x02\x12\x14\n" +
 	"\x10BOUND_KIND_LOWER\x10\x03\x12\x17\n" +
-	"\x13BOUND_KIND_ESTIMATE\x10\x04*\xcd\x03\n" +
+	"\x13BOUND_KIND_ESTIMATE\x10\x04*\xea\x03\n" +
 	"\vBoundReason\x12\x1c\n" +
 	"\x18BOUND_REASON_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dBOUND_REASON_HIDDEN_NAMESPACE\x10\x01\x12\x1e\n" +
@@ -753,7 +757,8 @@ const file_kvscout_v1_types_proto_rawDesc = "" +
 	"\x12\x1e\n" +
 	"\x1aBOUND_REASON_EVENTS_UNREAD\x10\v\x12\x1f\n" +
 	"\x1bBOUND_REASON_STORES_REFUSED\x10\f\x12 \n" +
-	"\x1cBOUND_REASON_ORPHANS_WAITING\x10\rB5Z3github.com/kvscout/kvscout/gen/kvscout/v1;kvscoutv1b\x06proto3"
+	"\x1cBOUND_REASON_ORPHANS_WAITING\x10\r\x12\x1b\n" +
+	"\x17BOUND_REASON_PROMPT_CUT\x10\x0eB5Z3github.com/kvscout/kvscout/gen/kvscout/v1;kvscoutv1b\x06proto3"
 
 var (
 	file_kvscout_v1_types_proto_rawDescOnce sync.Once
