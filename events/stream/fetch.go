@@ -22,6 +22,9 @@ const (
 // errHole stops a replay at a number that is missing in its middle.
 var errHole = errors.New("hole in replay")
 
+// errUnusable is an answer of which no reply could be read: it says neither what there is nor that there is nothing.
+var errUnusable = errors.New("no reply of the replay could be used")
+
 // reply is what a fetch tells the stream: a batch, or with done set its end.
 type reply struct {
 	events.Message
@@ -55,6 +58,7 @@ type fetch struct {
 	got      bool   // whether there was one
 	asked    uint64 // start of the question under way
 	opened   bool   // whether its first batch was handed over
+	junk     bool   // whether it brought replies that were not usable
 	missing  uint64 // number of a hole already asked for
 	holed    bool   // whether there is one
 	again    bool
@@ -92,6 +96,8 @@ func (f *fetch) questions(ctx context.Context) reply {
 		had := f.next
 		r, err := f.question(ctx)
 		switch {
+		case r.Ended && f.junk && !f.opened:
+			return reply{err: errUnusable}
 		case r.Ended:
 			return reply{ended: true, empty: !f.opened}
 		case ctx.Err() != nil:
@@ -110,7 +116,7 @@ func (f *fetch) questions(ctx context.Context) reply {
 // question asks once. After an interruption it asks for the last batch again, to see that the publisher is still the
 // same.
 func (f *fetch) question(ctx context.Context) (zmq.Result, error) {
-	f.asked, f.opened, f.again = f.next, false, f.got
+	f.asked, f.opened, f.junk, f.again = f.next, false, false, f.got
 	if f.got {
 		f.asked--
 	}
@@ -119,6 +125,7 @@ func (f *fetch) question(ctx context.Context) (zmq.Result, error) {
 	r, err := zmq.Replay(ctx, o, func(m events.Message) error { return f.take(ctx, m) })
 	for reason, n := range r.Rejected {
 		f.rejected[reason] += n
+		f.junk = f.junk || n > 0
 	}
 	return r, err
 }
@@ -128,6 +135,7 @@ func (f *fetch) question(ctx context.Context) (zmq.Result, error) {
 func (f *fetch) take(ctx context.Context, m events.Message) error {
 	if m.Seq < f.asked || f.opened && m.Seq < f.next || m.Seq == events.EndSequence {
 		f.rejected[events.ReasonBadReply]++
+		f.junk = true
 		return nil
 	}
 	if f.opened && m.Seq > f.next && (!f.holed || f.missing != f.next) {

@@ -37,8 +37,9 @@ type loop struct {
 	unproven bool
 	// synced: a replay has brought something or ended since the session began.
 	synced bool
-	// doubt: the connection was away for so long that without a replay nothing is known until it speaks.
-	doubt bool
+	// away: the connection had been lost for StaleAfter when the session began. doubt: so it had, and no replay has
+	// shown since what became of the publisher; nothing is known until it speaks.
+	away, doubt bool
 
 	fetch  *recovery // under way, or nil
 	cancel context.CancelFunc
@@ -130,13 +131,13 @@ func (l *loop) down(ctx context.Context, conn uint64, err error) {
 // session begins when a publisher speaks to us that may not be the one before.
 func (l *loop) session(ctx context.Context) {
 	last, seen := l.track.Last()
-	away := !l.downSince.IsZero() && time.Since(l.downSince) >= l.o.StaleAfter
+	l.away = !l.downSince.IsZero() && time.Since(l.downSince) >= l.o.StaleAfter
 	l.downSince = time.Time{}
 	l.synced, l.answered = false, 0
 	l.coolGap, l.coolReset = time.Time{}, time.Time{}
 	l.abandon()
 	if !l.replays() {
-		l.doubt = seen && away
+		l.doubt = l.doubt || seen && l.away
 		return
 	}
 	l.unproven = seen

@@ -112,7 +112,7 @@ func (l *loop) reset() {
 	l.sink.Reset()
 	l.track.Forget()
 	l.epoch = nil
-	l.empty, l.lossy, l.unproven = false, false, false
+	l.empty, l.lossy, l.unproven, l.doubt = false, false, false, false
 	l.answered = 0
 	l.retryAt = time.Time{}
 }

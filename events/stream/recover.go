@@ -28,7 +28,7 @@ func (l *loop) reply(ctx context.Context, r reply) {
 	case !seen:
 		l.start(r)
 	case r.Seq <= last && l.track.Recognises(r.Seq, r.Payload):
-		l.unproven = false
+		l.unproven, l.doubt = false, false
 	case r.Seq == last && r.first:
 		l.restart(ctx)
 	case r.Seq <= last:
@@ -107,7 +107,7 @@ func (l *loop) fetched(ctx context.Context, r reply) {
 	case !r.ended:
 		l.failed(ctx, r.err)
 		return
-	case r.empty && seen && (l.unproven || r.again):
+	case r.empty && seen && (l.unproven || r.again || f.rebuild):
 		// The batch that we had last is unknown there: the publisher counts anew and has not got as far.
 		l.restart(ctx)
 		return
@@ -131,6 +131,7 @@ func (l *loop) failed(ctx context.Context, err error) {
 	l.coolGap = time.Now().Add(l.o.ReplayCooldown)
 	_, seen := l.track.Last()
 	open, losses := !seen || l.unproven, l.losses
+	l.doubt = l.doubt || l.unproven && l.away
 	l.unproven = false
 	l.drain(ctx)
 	if (open || l.losses > losses) && !l.o.KeepOnGap {

@@ -248,3 +248,56 @@ func TestLongOutageWithoutReplay(t *testing.T) {
 	d.seen(t, "0=1:0", events.StateLive)
 	d.reads(t, "joined 0 complete", "0..0 of 0", "reset", "joined 0 complete", "0..0 of 1")
 }
+
+// TestRule12_LongOutageThenShort: a second, short outage proves nothing about a publisher that has not spoken since a long
+// one.
+func TestRule12_LongOutageThenShort(t *testing.T) {
+	p := zmqtest.Start(t)
+	at := p.Do("open", nil)
+	o := quick()
+	o.StaleAfter = time.Second
+	px := newProxy(t, at.Pub)
+	d, _ := follow(t, source(px.endpoint(), ""), o)
+	p.Do("wait", nil)
+	p.Do("publish", nil)
+	d.seen(t, "0=0:0", events.StateLive)
+	p.Do("close", nil)
+	px.cut()
+	d.state(t, events.StateStale)
+	p.Do("open", zmqtest.Args{"pub": at.Pub})
+	p.Do("wait", nil)
+	d.locked(func() { d.states = []events.State{events.StateStale} })
+	px.cut()
+	p.Do("drained", nil)
+	p.Do("wait", nil)
+	d.wait(t, "connected again", func() bool { return len(d.states) > 2 && d.now() != events.StateConnecting })
+	d.locked(func() {
+		if d.now() != events.StateStale {
+			t.Errorf("state is %v", d.now())
+		}
+	})
+}
+
+// TestRule12_LongOutageAndFailedReplay: a replay that fails proves no more than none.
+func TestRule12_LongOutageAndFailedReplay(t *testing.T) {
+	p, at := engine(t, nil)
+	o := quick()
+	o.StaleAfter, o.ReplayIdle = 100*time.Millisecond, 100*time.Millisecond
+	d, _ := follow(t, source(at.Pub, at.Replay), o)
+	p.Do("wait", nil)
+	p.Do("publish", nil)
+	d.seen(t, "0=0:0", events.StateLive)
+	p.Do("close", nil)
+	d.state(t, events.StateStale)
+	p.Do("open", zmqtest.Args{"pub": at.Pub})
+	p.Do("wait", nil)
+	d.wait(t, "a replay that failed", func() bool { n := len(d.states); return n > 1 && d.states[n-2] == events.StateReplaying })
+	d.locked(func() {
+		if d.now() != events.StateStale {
+			t.Errorf("state is %v", d.now())
+		}
+	})
+	p.Do("publish", nil)
+	d.wait(t, "the next life", func() bool { return d.entries[len(d.entries)-1] == "0=1:0" })
+	d.state(t, events.StateLive)
+}

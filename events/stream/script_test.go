@@ -211,6 +211,57 @@ func TestReplayOfJunk(t *testing.T) {
 	d.rejected(t, events.ReasonBadReply, 4)
 }
 
+// TestRule11_RebuildFindsNothing: whether the publisher was replaced could not be asked when it came back. A replay from the
+// beginning that then brings nothing shows that it was.
+func TestRule11_RebuildFindsNothing(t *testing.T) {
+	taken := make(chan struct{})
+	pub := serve(t, "PUB", func(n int, c net.Conn) bool {
+		if n == 0 {
+			lives(c, 0, 0, 2)
+			<-taken
+			return false
+		}
+		return true
+	})
+	router := serve(t, "ROUTER", func(n int, c net.Conn) bool {
+		if n != 1 { // the second question is never answered
+			end(c)
+		}
+		return true
+	})
+	o := quick()
+	o.ReplayIdle, o.ReplayCooldown = 100*time.Millisecond, 100*time.Millisecond
+	o.Idle = time.Minute // serve answers no heartbeat
+	d, _ := follow(t, source(pub, router), o)
+	d.seen(t, "2=0:2", events.StateLive)
+	close(taken)
+	d.wait(t, "the empty life", func() bool { return len(d.entries) == 6 })
+	d.state(t, events.StateLive)
+	d.reads(t, "joined 0 complete", "0..2 of 0", "reset", "joined 0 complete")
+}
+
+// TestRule13_ReplayOfNothingButJunk: an answer that cannot be read does not prove that the publisher has published nothing.
+func TestRule13_ReplayOfNothingButJunk(t *testing.T) {
+	failed := make(chan struct{})
+	pub := serve(t, "PUB", func(_ int, c net.Conn) bool {
+		<-failed
+		lives(c, 0, 0, 0)
+		return true
+	})
+	router := serve(t, "ROUTER", func(_ int, c net.Conn) bool {
+		_, _ = c.Write(zmtp("", "kv", number(0), "0:0", "and more"))
+		end(c)
+		return true
+	})
+	d, _ := follow(t, source(pub, router), quick())
+	d.wait(t, "the end of the replay", func() bool { return d.rejects[events.ReasonBadReply] == 1 })
+	d.wait(t, "state unknown after it", func() bool { n := len(d.states); return n > 1 && d.now() == events.StateUnknown })
+	d.reads(t)
+	close(failed)
+	d.seen(t, "0=0:0", events.StateLive)
+	d.reads(t, "joined 0 complete", "0..0 of 0")
+}
+
 // patient are quick options for replays that the test holds back.
 func patient() stream.Options {
 	o := quick()
