@@ -223,7 +223,7 @@ func bytesAt(p []byte) (b []byte, size int) {
 	}
 	header := 1
 	if p[0] >= 0xc0 {
-		header += 1 << lengthShift[p[0]-0xc4]
+		header += 1 << lengthShift[p[0]-lengthCodes]
 	}
 	return p[header:n], int(n)
 }

@@ -215,7 +215,7 @@ func extent(p []byte) (size, children int64) {
 	case c >= 0xd4 && c <= 0xd8: // an extension of 1, 2, 4, 8 or 16 bytes, and its type
 		return 2 + 1<<(c-0xd4), 0
 	}
-	width := 1 << lengthShift[c-0xc4] // of the length after the code
+	width := 1 << lengthShift[c-lengthCodes] // of the length after the code
 	if len(p) < 1+width {
 		return 0, 0
 	}
@@ -232,12 +232,15 @@ func extent(p []byte) (size, children int64) {
 	}
 }
 
-// lengthShift tells, from code c4 on, of how many bytes the length behind the code is, as a power of two.
+// lengthCodes is the first code of lengthShift.
+const lengthCodes = 0xc4
+
+// lengthShift tells, from lengthCodes on, of how many bytes the length behind the code is, as a power of two.
 var lengthShift = [...]uint8{
-	0xc4 - 0xc4: 0, 0xc5 - 0xc4: 1, 0xc6 - 0xc4: 2, // byte strings
-	0xc7 - 0xc4: 0, 0xc8 - 0xc4: 1, 0xc9 - 0xc4: 2, // extensions
-	0xd9 - 0xc4: 0, 0xda - 0xc4: 1, 0xdb - 0xc4: 2, // strings
-	0xdc - 0xc4: 1, 0xdd - 0xc4: 2, 0xde - 0xc4: 1, 0xdf - 0xc4: 2, // arrays, maps
+	0xc4 - lengthCodes: 0, 0xc5 - lengthCodes: 1, 0xc6 - lengthCodes: 2, // byte strings
+	0xc7 - lengthCodes: 0, 0xc8 - lengthCodes: 1, 0xc9 - lengthCodes: 2, // extensions
+	0xd9 - lengthCodes: 0, 0xda - lengthCodes: 1, 0xdb - lengthCodes: 2, // strings
+	0xdc - lengthCodes: 1, 0xdd - lengthCodes: 2, 0xde - lengthCodes: 1, 0xdf - lengthCodes: 2, // arrays, maps
 }
 
 // beUint reads 1, 2 or 4 bytes, big-endian.

@@ -2,7 +2,6 @@ package zmq_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -28,15 +27,6 @@ func freePort(t *testing.T) string {
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
-}
-
-// numbers are the sequence numbers received, in order.
-func (c *collector) numbers() []uint64 {
-	var out []uint64
-	for _, f := range c.frames {
-		out = append(out, binary.BigEndian.Uint64(f[1]))
-	}
-	return out
 }
 
 func TestDialReceivesFrames(t *testing.T) {
