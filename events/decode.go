@@ -30,8 +30,8 @@ const (
 	longestName = 128
 )
 
-// leastEvent is the size in bytes of the smallest event that is accepted: an array that holds "AllBlocksCleared".
-const leastEvent = 18
+// leastEvent is the size in bytes of the smallest event that is accepted: an array of "BlockRemoved" and no hashes.
+const leastEvent = 15
 
 // Decoder reads the payloads of one source. It keeps its buffers from one payload to the next, so a steady stream
 // allocates nothing. It is not safe for concurrent use.

@@ -31,7 +31,7 @@ func FuzzDecode(f *testing.F) {
 		var first, again Batch
 		var err1 error
 		spent := allocated(func() { err1 = NewDecoder(Limits{}).Decode(payload, &first) })
-		// The costliest byte is a nil entry of extra_keys (24) beside events of 18 bytes (264); errors and the
+		// The costliest byte is a nil entry of extra_keys (24) beside events of 15 bytes (264); errors and the
 		// fuzzing engine's own goroutines take the constant.
 		if limit := uint64(len(payload))*128 + 1<<20; spent > limit {
 			t.Errorf("%d bytes allocated for a payload of %d", spent, len(payload))

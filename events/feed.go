@@ -3,11 +3,13 @@ package events
 import "time"
 
 // Feed drives a Sink from messages that arrive without a transport of their own: recordings and pushes. There is
-// nobody to ask for a replay, so a hole is lost at once. It is not safe for concurrent use.
+// nobody to ask for a replay, so a hole is lost at once and told as StateGap until the engine starts again. It is not
+// safe for concurrent use.
 type Feed struct {
 	sink    Sink
 	tracker Tracker
 	epoch   string
+	lossy   bool // batches of this life were lost
 }
 
 // NewFeed returns a feed that has seen nothing.
@@ -39,15 +41,19 @@ func (f *Feed) Message(m Message, received time.Time) Step {
 	case StepFirst:
 		f.sink.Joined(m.Seq, m.Seq == 0)
 	case StepGap:
+		f.lossy = true
 		f.sink.Gap(from, to)
 		f.sink.Joined(m.Seq, false)
 	case StepReset:
-		f.tracker.Forget()
-		f.sink.Reset()
+		f.forget()
 		f.sink.Joined(m.Seq, m.Seq == 0)
 	}
 	f.tracker.Accept(m.Seq, m.Payload)
-	f.sink.State(StateLive, nil)
+	if f.lossy {
+		f.sink.State(StateGap, nil)
+	} else {
+		f.sink.State(StateLive, nil)
+	}
 	f.sink.Apply(m.Seq, m.Payload, received)
 	return step
 }
@@ -67,9 +73,27 @@ func (f *Feed) Behind(last uint64, seen bool) bool {
 	return any && (!seen || last < have)
 }
 
+// Missed says from outside that the source had sent everything up to number last. What was not fed of it is lost, though
+// no later batch shows the hole yet. Before the first message nothing follows from it.
+func (f *Feed) Missed(last uint64) {
+	have, seen := f.tracker.Last()
+	if !seen || last <= have {
+		return
+	}
+	f.sink.Gap(have+1, last)
+	f.sink.Joined(last+1, false)
+	f.tracker.Accept(last, nil)
+}
+
 // Restart says from outside that the engine started again and its cache is empty, before any batch shows it.
 func (f *Feed) Restart() {
-	f.tracker.Forget()
-	f.sink.Reset()
+	f.forget()
 	f.sink.Joined(0, true)
+}
+
+// forget ends the life so far.
+func (f *Feed) forget() {
+	f.tracker.Forget()
+	f.lossy = false
+	f.sink.Reset()
 }

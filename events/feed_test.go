@@ -67,6 +67,29 @@ func TestFeed(t *testing.T) {
 	}
 }
 
+// states is a journal of states only.
+type states struct {
+	journal
+	told []State
+}
+
+func (s *states) State(now State, _ error) { s.told = append(s.told, now) }
+
+// Rule 11: nothing is silent, so a stream that lost batches is not called live until the engine starts again.
+func TestFeed_Rule11_StateAfterGap(t *testing.T) {
+	var got states
+	f := NewFeed(&got)
+	for _, m := range []Message{{Seq: 0}, {Seq: 2}, {Seq: 3}, {Seq: 0, Payload: []byte("again")}, {Seq: 5}} {
+		f.Message(m, time.Now())
+	}
+	f.Restart()
+	f.Message(Message{Seq: 0}, time.Now())
+	want := []State{StateLive, StateGap, StateGap, StateLive, StateGap, StateLive}
+	if diff := cmp.Diff(want, got.told); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // Case 120: what is no message is counted and makes no gap.
 func TestFeed_Case120_BadFrames(t *testing.T) {
 	seq := func(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
@@ -103,5 +126,22 @@ func TestFeed_Restart(t *testing.T) {
 	}
 	if f.Next() != 1 {
 		t.Errorf("next is %d, want 1", f.Next())
+	}
+}
+
+// A hole that only somebody else's word shows is a gap at once, and no second one when the stream goes on.
+func TestFeed_Missed(t *testing.T) {
+	var got journal
+	f := NewFeed(&got)
+	f.Missed(7)
+	for _, seq := range []uint64{0, 1} {
+		f.Message(Message{Seq: seq, Payload: []byte{byte('a' + seq)}}, time.Now())
+	}
+	f.Missed(1)
+	f.Missed(3)
+	f.Message(Message{Seq: 4, Payload: []byte("e")}, time.Now())
+	want := journal{"joined 0 true", "apply 0 a", "apply 1 b", "gap 2-3", "joined 4 false", "apply 4 e"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -8,7 +8,8 @@ type Step uint8
 const (
 	// StepNext continues the stream.
 	StepNext Step = iota
-	// StepFirst is the first number seen. Above 0 and 1 it means that the start was missed.
+	// StepFirst is the first number seen. Above 1 it means that the start was missed; 1 may be a start, for some
+	// publishers count from 1.
 	StepFirst
 	// StepDuplicate repeats a message already applied.
 	StepDuplicate
@@ -37,7 +38,7 @@ type applied struct {
 
 // Observe says what message seq with this payload means, without accepting it. For StepGap the missing numbers are
 // from..to inclusive. A number at or below the last one is a duplicate only if the payload is the one applied under
-// it; otherwise the engine counts anew. A first number of 0 or 1 is a start: some publishers count from 1.
+// it; otherwise the engine counts anew.
 func (t *Tracker) Observe(seq uint64, payload []byte) (step Step, from, to uint64) {
 	switch {
 	case !t.seen:
