@@ -23,9 +23,9 @@
 // a publisher that counts from 1, though a buffer that has lost exactly one batch looks the same.
 //
 // State StateGap is kept until a Reset, or until a replay brings everything from the beginning: the loss is not undone
-// by going on. StateUnknown is told while connected and nothing was heard yet. After a connection was lost for StaleAfter
-// the source stays StateStale until a replay or a message of the publisher shows what became of it. A sink that drops its state at a Gap and
-// then sees the engine clear its cache knows better than the stream.
+// by going on. A sink that drops its state at a Gap and then sees the engine clear its cache knows better than the stream.
+// StateUnknown is told while connected and nothing was heard yet. After a connection was lost for StaleAfter the source
+// stays StateStale until a replay or a message of the publisher shows what became of it.
 //
 // Concurrency: New may be called from anywhere, Run once. Several streams share one listener when their endpoints are
 // to be bound and name the same port; the longest matching topic decides whose a message is.

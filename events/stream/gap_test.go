@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -189,6 +190,56 @@ func TestRule17_HeldQueueOverflows(t *testing.T) {
 		for i, e := range d.entries[from+1:] {
 			if e != fmt.Sprintf("%d=0:%d", i, i) {
 				t.Fatalf("entry %d after joining is %s", i, e)
+			}
+		}
+	})
+}
+
+// slow is a sink that takes nothing before its gate opens, and notes numbers only.
+type slow struct {
+	*diary
+	gate chan struct{}
+}
+
+func (s slow) Apply(seq uint64, _ []byte, _ time.Time) {
+	<-s.gate
+	s.note("%d", seq)
+}
+
+// TestCase110_Rule17_SlowSink: while a sink takes nothing, memory stays within the queues, a second source is served, and
+// what its publisher dropped meanwhile is fetched afterwards.
+func TestCase110_Rule17_SlowSink(t *testing.T) {
+	const batches, size = 3000, 20_000
+	p, at := engine(t, zmqtest.Args{"hwm": 50})
+	o := quick()
+	o.QueueBytes = 2 << 20
+	s := slow{newDiary(), make(chan struct{})}
+	feed(t, source(at.Pub, at.Replay), s, o)
+	s.wait(t, "joined", func() bool { return len(s.entries) == 1 })
+	_, _, other := joined(t, 1, nil)
+	p.Do("wait", nil)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	p.Do("publish", zmqtest.Args{"n": batches, "size": size}) // 60 MB, of which the publisher drops the most
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 16<<20 {
+		t.Errorf("%d bytes are held", grown)
+	}
+	other.reads(t, "joined 0 complete", "0=0:0")
+	close(s.gate)
+	waitFor(t, "a number of the live stream that shows the loss", func() bool {
+		p.Do("publish", nil)
+		return len(p.Do("state", nil).Asked) > 1
+	})
+	s.state(t, events.StateLive)
+	end := fmt.Sprint(p.Do("publish", nil).Seq - 1)
+	s.wait(t, "batch "+end, func() bool { return s.entries[len(s.entries)-1] == end })
+	s.locked(func() {
+		for i, e := range s.entries[1:] {
+			if e != fmt.Sprint(i) {
+				t.Fatalf("entry %d is %q", i, e)
 			}
 		}
 	})

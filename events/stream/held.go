@@ -23,8 +23,6 @@ type held struct {
 	queue                 []live // from head on
 	head                  int
 	bytes                 int
-	// dropped counts what did not fit, ever.
-	dropped int
 }
 
 func (h *held) len() int { return len(h.queue) - h.head }
@@ -34,7 +32,6 @@ func (h *held) push(m live) {
 	h.bytes += m.weight()
 	for h.len() > 1 && (h.len() > h.maxMessages || h.bytes > h.maxBytes) {
 		h.pop()
-		h.dropped++
 	}
 }
 

@@ -165,7 +165,13 @@ func quick() stream.Options {
 func follow(t *testing.T, src events.Source, o stream.Options) (d *diary, stop func()) {
 	t.Helper()
 	d = newDiary()
-	s, err := stream.New(src, d, o)
+	return d, feed(t, src, d, o)
+}
+
+// feed is follow into a sink of the test's.
+func feed(t *testing.T, src events.Source, sink events.Sink, o stream.Options) (stop func()) {
+	t.Helper()
+	s, err := stream.New(src, sink, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +193,7 @@ func follow(t *testing.T, src events.Source, o stream.Options) (d *diary, stop f
 		})
 	}
 	t.Cleanup(stop)
-	return d, stop
+	return stop
 }
 
 // engine starts a publisher with a replay endpoint.
