@@ -18,7 +18,7 @@ func TestConvert_CountsAndFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	dst, err := NewArchiveWriter(&out)
+	dst, err := NewWriter(&out)
 	if err != nil {
 		t.Fatal(err)
 	}

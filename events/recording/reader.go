@@ -30,7 +30,7 @@ type limits struct {
 	frame  int // one frame, as stored and as decompressed
 }
 
-var defaultLimits = limits{record: maxRecord, frame: maxRecord + archiveFrameSize}
+var defaultLimits = limits{record: maxRecord, frame: maxRecord + 8<<20}
 
 // Open opens a recording. It errs as the file system does, or with ErrFormat or ErrTorn.
 func Open(path string) (*Reader, error) {

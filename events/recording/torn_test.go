@@ -52,6 +52,22 @@ func TestInvariant1_CutAnywhere(t *testing.T) {
 	}
 }
 
+// Invariant 1: what a cut costs is bounded however few records a recording has: no frame holds the whole of it, although
+// nobody flushed.
+func TestInvariant1_CutCostsTheTailOnly(t *testing.T) {
+	recs := mustRead(t, readFile(t, "../../test/testdata/recordings/vllm-0.32-base.kvrec"))
+	data := dump(t, recs, len(recs)+1)
+	for percent := 20; percent < 100; percent += 10 {
+		got, faults := readAll(t, data[:len(data)*percent/100])
+		if least := len(recs) * (percent - 15) / 100; len(got) < least {
+			t.Errorf("cut at %d%%: %d of %d records, want at least %d", percent, len(got), len(recs), least)
+		}
+		if len(faults) != 1 || !errors.Is(faults[0], ErrTorn) {
+			t.Errorf("cut at %d%%: %v", percent, faults)
+		}
+	}
+}
+
 // frameEnds finds where frames end: where the reader's offset stands.
 func frameEnds(t *testing.T, data []byte) []int {
 	r, err := NewReader(bytes.NewReader(data))

@@ -10,22 +10,18 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-const (
-	// frameSize is how many bytes of records make a frame when no Flush comes before.
-	frameSize = 1 << 20
-	// archiveFrameSize is that of an archive: larger frames compress better.
-	archiveFrameSize = 8 << 20
-)
+// frameSize is how many bytes of records make a frame when no Flush comes before: what a cut file loses at most. The
+// recordings of test/testdata grow by 1.6 over one frame for a whole file.
+const frameSize = 64 << 10
 
 // Writer writes the dump form. Records gather in memory until a frame is full or Flush is called.
 type Writer struct {
-	w         io.Writer
-	file      *os.File // closed by Close; nil when the caller owns w
-	zstd      *zstd.Encoder
-	frameSize int
-	records   bytes.Buffer // of the open frame, not compressed
-	packed    []byte       // reused from frame to frame
-	err       error        // the first failure of w; what follows a half-written frame could not be read
+	w       io.Writer
+	file    *os.File // closed by Close; nil when the caller owns w
+	zstd    *zstd.Encoder
+	records bytes.Buffer // of the open frame, not compressed
+	packed  []byte       // reused from frame to frame
+	err     error        // the first failure of w; what follows a half-written frame could not be read
 }
 
 // Create opens a dump file for writing, readable by its owner only, whatever the file was before (case 119). An
@@ -61,22 +57,13 @@ func create(file *os.File) (*Writer, error) {
 
 // NewWriter writes a dump to w, beginning with its header. Close does not close w.
 func NewWriter(w io.Writer) (*Writer, error) {
-	return newWriter(w, frameSize, zstd.SpeedDefault)
-}
-
-// NewArchiveWriter is NewWriter for a file that is kept and not followed: smaller and many times slower to write.
-func NewArchiveWriter(w io.Writer) (*Writer, error) {
-	return newWriter(w, archiveFrameSize, zstd.SpeedBestCompression)
-}
-
-func newWriter(w io.Writer, frameSize int, level zstd.EncoderLevel) (*Writer, error) {
 	// One at a time: EncodeAll then runs in the caller, and no goroutine is started.
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true),
-		zstd.WithEncoderLevel(level), zstd.WithWindowSize(frameSize)) // no more window than a frame needs
+		zstd.WithWindowSize(frameSize)) // no more window than a frame needs
 	if err != nil {
 		return nil, err
 	}
-	d := &Writer{w: w, zstd: enc, frameSize: frameSize}
+	d := &Writer{w: w, zstd: enc}
 	if err := encMode.MarshalToBuffer(&wireRecord{Magic: magicText, Version: version}, &d.records); err != nil {
 		return nil, err
 	}
@@ -101,7 +88,7 @@ func (w *Writer) Write(r *Record) error {
 		w.records.Truncate(before)
 		return fmt.Errorf("%w: %v: %v", ErrRecord, r.Kind, err)
 	}
-	if w.records.Len() >= w.frameSize {
+	if w.records.Len() >= frameSize {
 		return w.Flush()
 	}
 	return nil
