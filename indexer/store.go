@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/kvscout/kvscout/events"
@@ -16,9 +17,12 @@ type identity struct {
 // is neither applied nor rejected.
 func (l *Ledger) storeLocked(e *events.Event) (events.Reason, bool) {
 	if len(e.Hashes) == 0 {
-		return 0, true // a sparse group may keep nothing of a range
+		return l.emptyLocked(e)
 	}
 	if shape, r := shapeOf(e); shape == shapeBad {
+		if r == events.ReasonNotDense && e.HasGroup && e.Tier == events.TierDevice {
+			l.unheardLocked(e) // perhaps a sparse group whose kind is not told
+		}
 		return r, false
 	} else if shape == shapeSparse {
 		return l.storeByHashLocked(e)
@@ -37,6 +41,9 @@ func (l *Ledger) storeLocked(e *events.Event) (events.Reason, bool) {
 	}
 	if l.reportedLocked(e, id.blocks) {
 		l.stats.reports.Add(1)
+		if len(l.table.Load().groups) > 1 { // a hybrid engine computes anew what not all of its groups hold
+			l.doubt(DoubtRefused, true)
+		}
 		return 0, true
 	}
 	g, ok := l.learnLocked(e, e.BlockSize)
@@ -45,10 +52,22 @@ func (l *Ledger) storeLocked(e *events.Event) (events.Reason, bool) {
 		return events.ReasonBadEvent, false
 	}
 	for _, b := range id.blocks {
-		l.addLocked(b, g, e.Tier)
+		if !l.mayRepeatLocked(e, b, bit(g, e.Tier)) {
+			l.addLocked(b, g, e.Tier)
+		}
 	}
 	l.adoptLocked(e.Hashes)
 	return 0, true
+}
+
+// emptyLocked applies a store without hashes: a sparse group keeps nothing of the range. That there is such a group
+// counts all the same.
+func (l *Ledger) emptyLocked(e *events.Event) (events.Reason, bool) {
+	if !e.HasGroup || e.BlockSize <= 0 || len(e.Tokens) == 0 {
+		return 0, true
+	}
+	_, ok := l.learnLocked(e, e.BlockSize)
+	return events.ReasonBadEvent, ok
 }
 
 type shape uint8
@@ -245,6 +264,9 @@ func (l *Ledger) parentLocked(e *events.Event) (sc Scope, at place, wait bool, r
 			fit, several = p, false // SGLang names the namespace on every event, so to name none is a name too
 			break
 		}
+		if l.src.Engine == events.EngineSGLang && e.Extras == nil {
+			continue // nor is there another place for it, as forks have
+		}
 		several = several || fit != nil
 		fit = p
 	}
@@ -323,25 +345,29 @@ func (l *Ledger) undoLocked(fresh []*block) {
 }
 
 // hintLocked takes the identities that dense stores of a batch tell, ahead of sparse stores that name the same blocks
-// by hash: vLLM sends a sliding-window group's store before the full group's (rule 6). They stand to the end of the
+// by hash: vLLM sends a sliding-window group's store before the full group's (rule 6). Dense stores ahead of the sparse
+// ones count too: a request may continue what another one stored in the same step. They stand to the end of the
 // batch, since the eviction that made room for a sparse store may have taken the block's last copy.
 func (l *Ledger) hintLocked(list []events.Event) {
-	sparse := false
-	for i := range list {
-		e := &list[i]
+	stores := func(e events.Event, want shape) bool {
 		if e.Kind != events.Stored || len(e.Hashes) == 0 {
+			return false
+		}
+		s, _ := shapeOf(&e)
+		return s == want
+	}
+	if !slices.ContainsFunc(list, func(e events.Event) bool { return stores(e, shapeSparse) }) {
+		return
+	}
+	for i := range list {
+		if !stores(list[i], shapeDense) {
 			continue
 		}
-		switch s, _ := shapeOf(e); {
-		case s == shapeSparse:
-			sparse = true
-		case s == shapeDense && sparse:
-			id, _, _, _ := l.identifyLocked(e) // faults are counted when the event's turn comes
-			for _, b := range id.blocks {
-				b.hinted = true
-			}
-			l.hinted = append(l.hinted, id.blocks...)
+		id, _, _, _ := l.identifyLocked(&list[i]) // faults are counted when the event's turn comes
+		for _, b := range id.blocks {
+			b.hinted = true
 		}
+		l.hinted = append(l.hinted, id.blocks...)
 	}
 }
 
@@ -352,30 +378,4 @@ func (l *Ledger) dropHintsLocked() {
 	}
 	l.undoLocked(l.hinted)
 	l.hinted = l.hinted[:0]
-}
-
-// reportedLocked says whether a store repeats, in a source configured so, what is held since an earlier batch: a reuse
-// report, which is no copy (vLLM kv_cache_report_mode "full").
-func (l *Ledger) reportedLocked(e *events.Event, blocks []*block) bool {
-	if !l.src.ReuseReports || e.HasParent {
-		return false
-	}
-	id := ungrouped
-	if e.HasGroup {
-		id = e.Group
-	}
-	g := l.table.Load().find(id)
-	if g < 0 {
-		return false
-	}
-	for _, b := range blocks {
-		held := false
-		for _, c := range b.copies {
-			held = held || c.bit == bit(g, e.Tier) && c.since < l.batch
-		}
-		if !held {
-			return false
-		}
-	}
-	return true
 }

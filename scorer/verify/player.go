@@ -68,10 +68,13 @@ func (p *player) predict(ctx context.Context, rec *recording.Record) error {
 		return fmt.Errorf("%w: %s", ErrUnknownSource, rec.Source)
 	}
 	r := rec.Request
-	if seq, ok := r.After[rec.Source]; f.Behind(seq, ok) {
+	seq, seen := r.After[rec.Source]
+	if f.Behind(seq, seen) {
 		// The client had lost the engine and seen less of it since than we played: the life we know has ended, though
 		// no batch of the next one has arrived.
 		f.Restart()
+	} else if seen {
+		f.Missed(seq) // it had seen more than the recording holds
 	}
 	matches, err := p.index.Lookup(ctx, query(r))
 	if err != nil {

@@ -49,17 +49,20 @@ type Source struct {
 	hinted     map[handle]bool
 	groups     map[int]group
 	waiting    []*orphan
+	complete   bool // everything held was announced: from the first batch, or since a clear
 }
 
-// NewSource is a source that holds nothing.
+// NewSource is a source that is heard from its first batch on.
 func NewSource(conf events.Source, maxOrphans int) *Source {
 	s := &Source{conf: conf, maxOrphans: maxOrphans}
 	s.Clear()
+	s.complete = true
 	return s
 }
 
-// Clear drops everything.
+// Clear drops everything, as when batches are lost: what the engine holds is then no longer known.
 func (s *Source) Clear() {
+	s.complete = false
 	s.texts, s.copies, s.waiting = map[handle]string{}, map[copyOf]count{}, nil
 	s.hinted, s.groups = map[handle]bool{}, map[int]group{}
 }
@@ -74,6 +77,7 @@ func (s *Source) ApplyWatched(b events.Batch, seen func(*Source)) {
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Kind == events.Cleared {
 			s.Clear()
+			s.complete = true
 			list = list[i+1:]
 			break
 		}
@@ -120,7 +124,10 @@ func (s *Source) store(e events.Event) {
 			s.wait(e)
 		} else if len(handles) > 0 && !s.report(e, handles) {
 			for _, h := range handles {
-				s.add(h, e)
+				// With history missing, reports cannot be told from stores: no copy is counted that may be none.
+				if s.complete || !s.report(e, []handle{h}) {
+					s.add(h, e)
+				}
 			}
 			s.adopt(e.Hashes)
 		}
