@@ -145,7 +145,7 @@ func TestRule17_Case106_RepeatedOrphans(t *testing.T) {
 	r.orphans("w1", defaultMaxOrphanBlocks)
 	l.Apply(&events.Batch{Events: []events.Event{dense(900, 0, sequence(1, 4), 4)}})
 	r.orphans("w1", 0)
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > 30*time.Second { // quadratic would be minutes; a busy machine takes 5 s with -race
 		t.Errorf("took %v", took)
 	}
 	if got := l.blocks[events.HashInt(901)].copies[0].n; got != defaultMaxOrphanBlocks {

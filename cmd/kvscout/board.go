@@ -33,8 +33,11 @@ func (b *board) show(ctx context.Context, s *simulation) error {
 	b.next = time.Now().Add(b.every)
 	sum := s.summary()
 	if !b.live {
-		_, err := fmt.Fprintf(b.w, "kvscout: %d requests, %s of the prompt tokens from a cache, %d of %d predictions equal, %d wrong\n",
-			sum.Requests, percent(sum.CachedTokens, sum.PromptTokens), sum.Equal, sum.Scored, sum.Wrong)
+		line := fmt.Sprintf("kvscout: %d requests, %s of the prompt tokens from a cache", sum.Requests, percent(sum.CachedTokens, sum.PromptTokens))
+		if s.judge != nil {
+			line += fmt.Sprintf(", %d of %d predictions equal, %d wrong", sum.Equal, sum.Scored, sum.Wrong)
+		}
+		_, err := fmt.Fprintln(b.w, line)
 		return err
 	}
 	s.countRemovals(ctx)
@@ -105,10 +108,15 @@ func (s simSummary) print(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(s)
 	}
-	t := newTable(w, "ENGINE", "FORM", "REQUESTS", "PROMPT TOKENS", "FROM CACHE", "HIT", "SCORED", "EQUAL", "OVER", "UNDER", "BOUNDS", "WRONG", "BATCHES", "EVICTIONS")
-	line := func(name, form string, c tally, batches, evictions any) {
-		t.row(name, form, c.Requests, c.PromptTokens, c.CachedTokens, percent(c.CachedTokens, c.PromptTokens),
-			c.Scored, c.Equal, c.Over, c.Under, c.Bounds, c.Wrong, batches, evictions)
+	columns := []any{"ENGINE", "FORM", "REQUESTS", "PROMPT TOKENS", "FROM CACHE", "HIT", "BATCHES"}
+	if s.Scored > 0 { // what only a server tells
+		columns = append(columns, "EVICTIONS", "SCORED", "EQUAL", "OVER", "UNDER", "BOUNDS", "WRONG")
+	}
+	t := newTable(w, columns...)
+	line := func(name, form string, c tally, batches, evictions uint64) {
+		cells := []any{name, form, c.Requests, c.PromptTokens, c.CachedTokens, percent(c.CachedTokens, c.PromptTokens),
+			batches, evictions, c.Scored, c.Equal, c.Over, c.Under, c.Bounds, c.Wrong}
+		t.row(cells[:len(columns)]...)
 	}
 	var batches, evictions uint64
 	for _, e := range s.Engines {

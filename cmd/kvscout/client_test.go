@@ -140,13 +140,17 @@ func TestWorkers(t *testing.T) {
 	}
 	r := run(t, "workers", "add", "--server", server, "--source", "id=w1,engine=vllm,model=third")
 	wants(t, r.err, `"w1" was replaced`)
-	wants(t, ok(t, "workers", "remove", "--server", server, "w0", "--rank", "1"), "removed w0")
+	wants(t, ok(t, "workers", "remove", "--server", server, "w0", "--rank", "1"), `removed rank 1 of worker "w0"`)
 	if n := strings.Count(ok(t, "workers", "--server", server), "w0"); n != 1 {
 		t.Errorf("%d ranks are left", n)
 	}
 	ok(t, "workers", "remove", "--server", server, "w0")
-	if r := run(t, "workers", "remove", "--server", server, "w0"); r.code != exitFailed {
-		t.Errorf("a second removal exits with %d", r.code)
+	for _, form := range [][]string{nil, {"--json"}} {
+		r := run(t, append([]string{"workers", "remove", "--server", server, "w0"}, form...)...)
+		if r.code != exitFailed {
+			t.Errorf("a second removal %q exits with %d", form, r.code)
+		}
+		wants(t, r.err, `worker "w0" is not known`)
 	}
 	if v := okJSON(t, "workers", "--server", server, "--json"); len(v["workers"].([]any)) != 1 {
 		t.Errorf("got %v", v)

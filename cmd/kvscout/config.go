@@ -3,14 +3,18 @@ package main
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
+const envPrefix = "KVSCOUT_"
+
 // envName is the variable of a flag.
 func envName(flag string) string {
-	return "KVSCOUT_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
 // fileKey is the key of a flag in the file of --config.
@@ -40,6 +44,28 @@ func applyEnv(flags *pflag.FlagSet) error {
 		}
 	})
 	return errors.Join(faults...)
+}
+
+// unknownVariables are the KVSCOUT_ variables that are a flag of no command: mistyped, or somebody else's.
+func unknownVariables(root *cobra.Command) []string {
+	known := make(map[string]bool)
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known[envName(f.Name)] = true })
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(root)
+	var out []string
+	for _, variable := range os.Environ() {
+		name, value, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, envPrefix) && value != "" && !known[name] {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 func repeatable(f *pflag.Flag) bool {

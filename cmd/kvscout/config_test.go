@@ -91,6 +91,20 @@ func TestBadVariable(t *testing.T) {
 	wants(t, r.err, "KVSCOUT_STALE_AFTER", "soon")
 }
 
+// A variable that no command knows is told, by its name only; those of other commands and empty ones are not.
+func TestCase149_UnknownVariables(t *testing.T) {
+	t.Setenv("KVSCOUT_LISTN", "tcp://secret")
+	t.Setenv("KVSCOUT_SERVER", "http://127.0.0.1:1")
+	t.Setenv("KVSCOUT_NOTHING", "")
+	_, log := startServe(t, "--listen", "127.0.0.1:0")
+	wants(t, log.String(), "KVSCOUT_LISTN")
+	for _, not := range []string{"secret", "KVSCOUT_SERVER", "KVSCOUT_NOTHING"} {
+		if strings.Contains(log.String(), not) {
+			t.Errorf("%q is in the log:\n%s", not, log)
+		}
+	}
+}
+
 func TestCase149_UnknownKeysStopTheStart(t *testing.T) {
 	for name, c := range map[string]struct{ text, key, line string }{
 		"mistyped":        {"listen: 127.0.0.1:0\nblocksize: 16\n", `"blocksize"`, "line 2"},

@@ -6,7 +6,8 @@
 // Invariants:
 //
 //  1. A setting comes from its flag, else from its KVSCOUT_ variable, else from the file of --config, else it is the
-//     default that --help shows. Whatever is given and not understood stops the start (cases 115, 149, 150).
+//     default that --help shows. Whatever is given and not understood stops the start (cases 115, 149, 150); a variable
+//     that no command knows may be somebody else's, so serve logs its name.
 //  2. Exit codes: 0 done, 1 failed (or an answer was wrong, or an input was incomplete), 2 called wrongly.
 //  3. With --json standard output holds JSON and nothing else.
 //  4. Salts, tokens and bodies appear in no error and no log (case 119).

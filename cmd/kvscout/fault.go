@@ -55,6 +55,14 @@ func describe(err error) string {
 	if !errors.As(err, &rpc) {
 		return err.Error()
 	}
+	if !connect.IsWireError(err) { // nobody answered
+		switch rpc.Code() {
+		case connect.CodeUnavailable:
+			return err.Error() + " (is the server running? --server says where)"
+		case connect.CodeDeadlineExceeded:
+			return err.Error() + " (--timeout gives it longer)"
+		}
+	}
 	for _, d := range rpc.Details() {
 		if v, err := d.Value(); err == nil {
 			if info, ok := v.(*errdetails.ErrorInfo); ok {

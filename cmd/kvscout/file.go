@@ -31,12 +31,20 @@ func readBounded(path string, stdin io.Reader) ([]byte, error) {
 	}
 	data, err := io.ReadAll(io.LimitReader(in, maxFileBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", fileName(path), err)
 	}
 	if len(data) > maxFileBytes {
-		return nil, fmt.Errorf("%s: over %d bytes", path, maxFileBytes)
+		return nil, fmt.Errorf("%s: over %d bytes", fileName(path), maxFileBytes)
 	}
 	return data, nil
+}
+
+// fileName names an input in an error.
+func fileName(path string) string {
+	if path == "-" {
+		return "standard input"
+	}
+	return path
 }
 
 // applyFile reads the YAML file at path: its keys are the names of flags, and set those that were not set otherwise;

@@ -52,13 +52,15 @@ func (o *inspectOptions) request(stdin io.Reader) (*kvscoutv1.InspectRequest, er
 	if given != 1 {
 		return nil, misuse("give exactly one of --worker, --tokens and --hashes, not %d of them", given)
 	}
+	rank, err := parseRank(o.rank)
+	if err != nil {
+		return nil, err
+	}
 	if o.worker != "" {
-		target := &kvscoutv1.WorkerTarget{WorkerId: o.worker}
-		if o.rank >= 0 {
-			r := uint32(o.rank)
-			target.Rank = &r
-		}
-		return &kvscoutv1.InspectRequest{Worker: target}, nil
+		return &kvscoutv1.InspectRequest{Worker: &kvscoutv1.WorkerTarget{WorkerId: o.worker, Rank: rank}}, nil
+	}
+	if rank != nil {
+		return nil, misuse("rank belongs to worker")
 	}
 	salt, err := o.salt()
 	if err != nil {

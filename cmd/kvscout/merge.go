@@ -109,15 +109,6 @@ func earlier(a, b *recording.Record) bool {
 	return errX == nil && errY == nil && x.Seq < y.Seq
 }
 
-// progress is how much was read, in bytes over all files.
-func (m *merger) progress() (offset, size int64) {
-	for _, in := range m.inputs {
-		offset += in.r.Offset()
-		size += in.r.Size()
-	}
-	return offset, size
-}
-
 func (m *merger) close() error {
 	var faults []error
 	for _, in := range m.inputs {

@@ -58,7 +58,7 @@ func (o *scopeOptions) readTokens(stdin io.Reader) (*kvscoutv1.Tokens, error) {
 	}
 	out := new(kvscoutv1.Tokens)
 	if err := json.Unmarshal(data, &out.Ids); err != nil {
-		return nil, fmt.Errorf("%s is not a JSON list of token ids", o.tokens) // err would show tokens
+		return nil, fmt.Errorf("%s is not a JSON list of token ids", fileName(o.tokens)) // err would show tokens
 	}
 	return out, nil
 }
@@ -80,13 +80,13 @@ func (o *scopeOptions) readHashes(stdin io.Reader) (*kvscoutv1.BlockHashes, erro
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(data, &items); err != nil {
-		return nil, fmt.Errorf("%s is not a JSON list of block keys", o.hashes)
+		return nil, fmt.Errorf("%s is not a JSON list of block keys", fileName(o.hashes))
 	}
 	out := &kvscoutv1.BlockHashes{BlockSize: o.blockSize, PromptTokens: o.hashedPromptLen}
 	for i, item := range items {
 		key, err := strconv.ParseUint(string(bytes.Trim(item, `"`)), 0, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%s: entry %d is not a 64-bit block key", o.hashes, i)
+			return nil, fmt.Errorf("%s: entry %d is not a 64-bit block key", fileName(o.hashes), i)
 		}
 		out.Packed = binary.LittleEndian.AppendUint64(out.Packed, key)
 	}

@@ -30,38 +30,39 @@ const unnamedModel = "recorded"
 
 func unnamed(w *kvscoutv1.WorkerSpec) bool { return w.GetModel() == unnamedModel }
 
-// survey finds the workers of recordings, without endpoints. What cannot be read is left to the play itself. differs is
-// told of workers that are described in two ways: the first counts.
-func survey(paths []string, model string, differs func(worker string)) ([]*kvscoutv1.WorkerSpec, error) {
-	var out []*kvscoutv1.WorkerSpec
+// survey finds the workers of recordings, without endpoints, and counts the messages. What cannot be read is left to the
+// play itself. differs is told of workers that are described in two ways: the first counts.
+func survey(paths []string, model string, differs func(worker string)) (out []*kvscoutv1.WorkerSpec, messages int64, err error) {
 	for _, path := range paths {
 		r, err := recording.Open(path)
 		if errors.Is(err, recording.ErrTorn) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		for {
 			rec, err := r.Next()
 			if err == io.EOF {
 				break
 			}
-			if err == nil && rec.Kind == recording.KindSource {
+			switch {
+			case err == nil && rec.Kind == recording.KindSource:
 				out = surveySource(out, *rec.Info, model, differs)
-			}
-			if err != nil && !errors.Is(err, recording.ErrTorn) && !errors.Is(err, recording.ErrRecord) {
-				return nil, errors.Join(fmt.Errorf("%s: %w", path, err), r.Close())
+			case err == nil && rec.Kind == recording.KindMessage:
+				messages++
+			case err != nil && !errors.Is(err, recording.ErrTorn) && !errors.Is(err, recording.ErrRecord):
+				return nil, 0, errors.Join(fmt.Errorf("%s: %w", path, err), r.Close())
 			}
 		}
 		if err := r.Close(); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	if len(out) == 0 {
-		return nil, errors.New("the recordings describe no source")
+		return nil, 0, errors.New("the recordings describe no source")
 	}
-	return out, nil
+	return out, messages, nil
 }
 
 // surveySource adds src to the workers found so far. A worker has as many ranks as its highest one needs.

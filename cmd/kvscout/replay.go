@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -83,7 +84,7 @@ func runReplay(cmd *cobra.Command, args []string, o *replayOptions) error {
 		return err
 	}
 	defer done()
-	specs, err := o.workers(paths, cmd.ErrOrStderr())
+	specs, messages, err := o.workers(paths, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -98,12 +99,11 @@ func runReplay(cmd *cobra.Command, args []string, o *replayOptions) error {
 	defer m.close()
 	p := &pusher{api: api, rejected: make(map[string]uint64)}
 	bar := newProgress(cmd.ErrOrStderr(), "replay")
-	err = play(ctx, m, p, speed, bar)
+	err = play(ctx, m, p, speed, func(done int64) { bar.show(done, messages) })
 	bar.end()
-	if err != nil {
-		return err
+	if _, told := fmt.Fprintln(cmd.OutOrStdout(), p.summary()); err != nil || told != nil { // also of a part
+		return cmp.Or(err, told)
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), p.summary())
 	if o.server == "" {
 		res, err := api.GetStats(ctx, connect.NewRequest(&kvscoutv1.GetStatsRequest{}))
 		if err != nil {
@@ -119,22 +119,22 @@ func runReplay(cmd *cobra.Command, args []string, o *replayOptions) error {
 	return nil
 }
 
-// workers finds whom the recordings are of.
-func (o *replayOptions) workers(paths []string, stderr io.Writer) ([]*kvscoutv1.WorkerSpec, error) {
+// workers finds whom the recordings are of, and how many messages they hold.
+func (o *replayOptions) workers(paths []string, stderr io.Writer) ([]*kvscoutv1.WorkerSpec, int64, error) {
 	told := make(map[string]bool)
-	specs, err := survey(paths, o.model, func(worker string) {
+	specs, messages, err := survey(paths, o.model, func(worker string) {
 		if !told[worker] {
 			warn(stderr, "worker %q is described differently later on; its first description counts, so play unlike recordings one by one", worker)
 		}
 		told[worker] = true
 	})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if o.server != "" && slices.ContainsFunc(specs, unnamed) {
-		return nil, misuse("the recordings name no model: give --model, the name that requests will use")
+		return nil, 0, misuse("the recordings name no model: give --model, the name that requests will use")
 	}
-	return specs, nil
+	return specs, messages, nil
 }
 
 // target is where to play to: a server, or an index of our own behind the same methods. Call done at the end.
@@ -151,10 +151,10 @@ func (o *replayOptions) target() (api indexAPI, done func(), err error) {
 	return indexrpc.New(index, fleet, indexrpc.Options{}), fleet.Close, nil
 }
 
-// play pushes every message of m, at its time if speed is not 0.
-func play(ctx context.Context, m *merger, p *pusher, speed float64, bar *progress) error {
+// play pushes every message of m, at its time if speed is not 0, and tells how many it came to.
+func play(ctx context.Context, m *merger, p *pusher, speed float64, progress func(done int64)) error {
 	var began time.Time
-	var first int64
+	var first, done int64
 	for ctx.Err() == nil {
 		rec, err := m.next()
 		if err != nil {
@@ -163,10 +163,11 @@ func play(ctx context.Context, m *merger, p *pusher, speed float64, bar *progres
 		if rec == nil {
 			return p.flush(ctx)
 		}
-		bar.show(m.progress())
 		if rec.Kind != recording.KindMessage {
 			continue
 		}
+		progress(done)
+		done++
 		if speed > 0 {
 			if began.IsZero() {
 				began, first = time.Now(), rec.Time

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
@@ -87,6 +89,59 @@ func TestReplayInProcess(t *testing.T) {
 	}
 	out := ok(t, "replay", path)
 	wants(t, out, fmt.Sprintf("replayed: %d batches applied, 0 duplicates, 0 gaps, 0 resets, rejected: -", messages), "RANK", "1")
+}
+
+// What is told of a play is how many of its batches were played: a share of the file's bytes would say nothing, since
+// they are read ahead.
+func TestReplayTellsHowFar(t *testing.T) {
+	path := record(t, "r.kvrec", []*recording.Record{described("w", 0), message("w/0", 0, 0), message("w/0", 0, 1), message("w/0", 0, 2)})
+	specs, total, err := survey([]string{path}, "", nil)
+	if err != nil || total != 3 {
+		t.Fatalf("%d messages, %v", total, err)
+	}
+	var o replayOptions
+	api, done, err := o.target()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	if err := enrol(t.Context(), api, specs); err != nil {
+		t.Fatal(err)
+	}
+	m, err := openAll([]string{path}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.close()
+	var told []int64
+	if err := play(t.Context(), m, &pusher{api: api}, 0, func(n int64) { told = append(told, n) }); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]int64{0, 1, 2}, told); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What was played before an interrupt is told.
+func TestReplayInterrupted(t *testing.T) {
+	path := record(t, "slow.kvrec", []*recording.Record{described("w", 0), message("w/0", 0, 0), message("w/0", 3600, 1)})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	server, _ := startServe(t, "--listen", "127.0.0.1:0")
+	var out, errs bytes.Buffer
+	code := make(chan int, 1)
+	// Ended by cancel; waited for below.
+	go func() {
+		args := []string{"replay", "--server", server, "--model", "m", "--speed", "1", path}
+		code <- execute(ctx, args, strings.NewReader(""), &out, &errs)
+	}()
+	listed(t, server, "live #0")
+	cancel()
+	if c := <-code; c != exitFailed {
+		t.Errorf("exits with %d", c)
+	}
+	wants(t, out.String(), "1 batches applied")
+	wants(t, errs.String(), "interrupted")
 }
 
 func TestReplayOfUnlikeRecordings(t *testing.T) {

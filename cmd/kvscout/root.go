@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -13,8 +14,8 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kvscout",
 		Short: "Which workers already hold how much of a prompt in their KV cache?",
-		Long: `kvscout listens to the KV-cache events of inference engines (vLLM, SGLang, TensorRT-LLM) and answers, for a request,
-which workers already hold how much of its prompt, and whether that is exact.
+		Long: `kvscout listens to the KV-cache events of inference engines (vLLM, SGLang) and answers, for a request, which
+workers already hold how much of its prompt, and whether that is exact.
 
 Every flag may also be given as an environment variable: --listen is KVSCOUT_LISTEN, --max-prompt-tokens is
 KVSCOUT_MAX_PROMPT_TOKENS. A flag beats its variable; an empty variable is as none. Values of a flag that may be
@@ -54,10 +55,15 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	return misuse("unknown command %q%s", args[0], hint)
 }
 
+// commandName is a command as called, without the program's name, which begins every error anyway.
+func commandName(cmd *cobra.Command) string {
+	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+}
+
 // noArgs refuses arguments.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return misuse("%s takes no argument, got %q", cmd.CommandPath(), args[0])
+		return misuse("%s takes no argument, got %q", commandName(cmd), args[0])
 	}
 	return nil
 }
@@ -66,7 +72,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 func someArgs(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return misuse("%s needs at least one %s", cmd.CommandPath(), what)
+			return misuse("%s needs at least one %s", commandName(cmd), what)
 		}
 		return nil
 	}
@@ -76,7 +82,7 @@ func someArgs(what string) cobra.PositionalArgs {
 func oneArg(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return misuse("%s needs one %s, got %d arguments", cmd.CommandPath(), what, len(args))
+			return misuse("%s needs one %s, got %d arguments", commandName(cmd), what, len(args))
 		}
 		return nil
 	}

@@ -64,10 +64,10 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	if os.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	}
-	listener, err := server.Listen(cmd.Context(), o.listen)
-	if errors.Is(err, server.ErrAddress) {
-		return fmt.Errorf("listen %s: %w", o.listen, err)
+	for _, name := range unknownVariables(cmd.Root()) {
+		log.Warn("variable is no setting of any command", "name", name)
 	}
+	listener, err := server.Listen(cmd.Context(), o.listen)
 	if err != nil {
 		return err
 	}

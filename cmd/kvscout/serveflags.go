@@ -75,7 +75,7 @@ func (o *serveOptions) resolve(flags *pflag.FlagSet) error {
 		}
 	}
 	var err error
-	faults := []error{o.level.UnmarshalText([]byte(o.logLevel)), o.weights.Validate(), o.check()}
+	faults := []error{o.weights.Validate(), o.check()}
 	if o.workers, err = assemble(fromFile, o.sources); err != nil {
 		faults = append(faults, err)
 	}
@@ -86,9 +86,13 @@ func (o *serveOptions) resolve(flags *pflag.FlagSet) error {
 	return nil
 }
 
+// check looks at each setting by itself.
 func (o *serveOptions) check() error {
 	var faults []error
 	bad := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if o.level.UnmarshalText([]byte(o.logLevel)) != nil {
+		bad("log-level %q is not debug, info, warn or error", o.logLevel)
+	}
 	if o.logFormat != "text" && o.logFormat != "json" {
 		bad("log-format %q is not text or json", o.logFormat)
 	}

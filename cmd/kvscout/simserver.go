@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -150,8 +151,8 @@ type enrolment struct {
 	ids    []string
 }
 
-// newEnrolment registers the engines at url, if there is one. Call leave at the end.
-func newEnrolment(ctx context.Context, url string, engines []*simEngine) (*enrolment, error) {
+// newEnrolment registers the engines at url, if there is one, until ctx ends. Call leave at the end.
+func newEnrolment(ctx context.Context, url string, engines []*simEngine, stderr io.Writer) (*enrolment, error) {
 	if url == "" {
 		return &enrolment{}, nil
 	}
@@ -160,14 +161,21 @@ func newEnrolment(ctx context.Context, url string, engines []*simEngine) (*enrol
 		return nil, err
 	}
 	r := &enrolment{client: c}
+	whole := context.WithoutCancel(ctx) // a call that is cut off may still register
 	for _, e := range engines {
-		err := r.call(ctx, func(ctx context.Context) error {
+		if ctx.Err() != nil {
+			break
+		}
+		err := r.call(whole, func(ctx context.Context) error {
 			req := &kvscoutv1.RegisterWorkerRequest{Worker: workerSpec(e.src, 1)}
-			_, err := c.RegisterWorker(ctx, connect.NewRequest(req))
+			res, err := c.RegisterWorker(ctx, connect.NewRequest(req))
+			if err == nil && res.Msg.GetReplaced() {
+				warn(stderr, "the server knew a worker %q already; it is replaced, and removed at the end", e.src.Worker)
+			}
 			return err
 		})
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("register %s: %w", e.src.Worker, err), r.leave(context.WithoutCancel(ctx)))
+			return nil, errors.Join(fmt.Errorf("register %s: %w", e.src.Worker, err), r.leave(whole))
 		}
 		r.ids = append(r.ids, e.src.Worker)
 	}

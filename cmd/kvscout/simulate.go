@@ -134,7 +134,7 @@ func runSimulate(cmd *cobra.Command, o *simulateOptions) (err error) {
 		return err
 	}
 	defer s.judge.Close()
-	roll, err := newEnrolment(ctx, o.register, s.engines)
+	roll, err := newEnrolment(ctx, o.register, s.engines, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

@@ -52,10 +52,13 @@ func TestSimulateAlone(t *testing.T) {
 		t.Fatalf("exits with %d: %s", r.code, r.err)
 	}
 	wants(t, r.out, "ENGINE", "sim-0", "total")
+	if strings.Contains(r.out, "EQUAL") || strings.Contains(r.out, "EVICTIONS") {
+		t.Errorf("nobody was asked, yet there are predictions:\n%s", r.out)
+	}
 	wants(t, r.err, "--source id=sim-0,engine=vllm,model=sim-model,block-size=16,events=tcp://127.0.0.1:"+port)
 }
 
-// A signal ends a simulation like --for does.
+// A signal ends a simulation like --for does, also one that comes while the engines are registered.
 func TestSimulateInterrupted(t *testing.T) {
 	server, _ := startServe(t, "--listen", "127.0.0.1:0")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -86,6 +89,19 @@ func TestSimulateNeedsItsServer(t *testing.T) {
 		t.Errorf("exits with %d", r.code)
 	}
 	wants(t, r.err, "register sim-0", "unavailable")
+}
+
+// Whoever registers a worker under a name in use is told that he takes it.
+func TestSimulateTellsOfReplacedWorkers(t *testing.T) {
+	server, _ := startServe(t, "--listen", "127.0.0.1:0", "--source", "id=sim-0,engine=vllm,model=other")
+	r := run(t, "simulate", "--engines", "2", "--requests", "1", "--register", server)
+	if r.code != exitOK {
+		t.Fatalf("exits with %d: %s", r.code, r.err)
+	}
+	wants(t, r.err, `a worker "sim-0" already`)
+	if strings.Contains(r.err, `a worker "sim-1" already`) {
+		t.Error(r.err)
+	}
 }
 
 func TestCompare(t *testing.T) {

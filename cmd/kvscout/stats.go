@@ -61,6 +61,9 @@ func runStats(cmd *cobra.Command, o *statsOptions) error {
 	if o.watch < 0 || o.count < 0 {
 		return misuse("watch and count must not be negative")
 	}
+	if o.count > 0 && o.watch == 0 {
+		return misuse("count belongs to watch")
+	}
 	c, err := o.dial()
 	if err != nil {
 		return err

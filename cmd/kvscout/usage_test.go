@@ -92,7 +92,7 @@ func TestMisuseExitsWith2(t *testing.T) {
 		{[]string{"serve", "--stale-after", "-1s"}, "stale-after is not positive"},
 		{[]string{"serve", "--weight-host", "1.5"}, "bad tier weight: host is 1.5"},
 		{[]string{"serve", "--log-format", "xml"}, `log-format "xml" is not text or json`},
-		{[]string{"serve", "--log-level", "loud"}, "loud"},
+		{[]string{"serve", "--log-level", "loud"}, `log-level "loud" is not debug, info, warn or error`},
 		{[]string{"serve", "--renderer", "ftp://x"}, "scheme"},
 		{[]string{"serve", "--renderer", "http://x", "--renderer-protocol", "tea"}, `"tea" is not known`},
 		{[]string{"score"}, "exactly one of"},
@@ -107,7 +107,11 @@ func TestMisuseExitsWith2(t *testing.T) {
 		{[]string{"workers", "add"}, "at least one --source"},
 		{[]string{"workers", "add", "--source", "id=w,engine=vllm", "--label", "x"}, `label "x" is not KEY=VALUE`},
 		{[]string{"workers", "add", "--source", "id=w,engine=vllm,rank=1"}, "describe rank 0"},
-		{[]string{"workers", "remove"}, "needs one worker id"},
+		{[]string{"workers", "remove"}, "kvscout: workers remove needs one worker id"},
+		{[]string{"workers", "remove", "w", "--rank", "-5"}, "rank -5"},
+		{[]string{"inspect", "--worker", "w", "--rank", "-5"}, "rank -5"},
+		{[]string{"inspect", "--tokens", ids, "--rank", "1"}, "rank belongs to worker"},
+		{[]string{"stats", "--count", "3"}, "count belongs to watch"},
 		{[]string{"stats", "--watch=soon"}, "--watch"},
 		{[]string{"stats", "--watch", "soon"}, "watch: time"},
 		{[]string{"inspect"}, "exactly one of --worker"},
@@ -136,7 +140,9 @@ func TestFailureExitsWith1(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"score", "--tokens", ids, "--server", "http://127.0.0.1:1"}, "unavailable"},
+		{[]string{"score", "--tokens", ids, "--server", "http://127.0.0.1:1"}, "is the server running?"},
+		{[]string{"score", "--tokens", ids, "--timeout", "1ns"}, "--timeout gives it longer"},
+		{[]string{"score", "--tokens", "-"}, "standard input is not a JSON list"},
 		{[]string{"score", "--tokens", ids + ".none"}, "no such file"},
 		{[]string{"score", "--tokens", bad}, "is not a JSON list of token ids"},
 		{[]string{"verify", ids + ".none"}, "no such file"},

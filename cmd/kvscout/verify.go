@@ -33,7 +33,7 @@ the engine itself reported (cached_tokens). A directory means every recording in
 
 Columns: EQUAL, OVER and UNDER compare the numbers, bounds included; BOUNDS are answers that claimed to be bounds and
 held; WRONG are exact answers that differ and bounds that did not hold. The command exits with 1 if any is wrong, or if
-a file is cut off.`,
+a file is cut off or has records that cannot be read.`,
 		Example: `  kvscout verify w0.kvrec
   kvscout verify --verbose recordings/
   kvscout verify --json recordings/ | jq .wrong`,
@@ -52,7 +52,7 @@ func runVerify(cmd *cobra.Command, args []string, asJSON, verbose bool) error {
 	}
 	stderr := cmd.ErrOrStderr()
 	v := verification{Files: []verify.Report{}}
-	torn := 0
+	incomplete := 0
 	progress := newProgress(stderr, "verify")
 	for i, path := range paths {
 		report, err := verifyFile(cmd.Context(), path, stderr, verbose, func(done, size int64) {
@@ -63,8 +63,13 @@ func runVerify(cmd *cobra.Command, args []string, asJSON, verbose bool) error {
 			return err
 		}
 		if report.Torn {
-			torn++
 			warn(stderr, "%s: its end is missing, what came before was verified", path)
+		}
+		if report.Bad > 0 {
+			warn(stderr, "%s: %d places could not be read; bounds tell what that leaves unknown", path, report.Bad)
+		}
+		if report.Torn || report.Bad > 0 {
+			incomplete++
 		}
 		v.Files = append(v.Files, report)
 		v.Requests += report.Requests
@@ -81,8 +86,8 @@ func runVerify(cmd *cobra.Command, args []string, asJSON, verbose bool) error {
 		return err
 	case v.Wrong > 0:
 		return fmt.Errorf("%w: %d of %d answers", errWrong, v.Wrong, v.Requests)
-	case torn > 0:
-		return fmt.Errorf("%w: %d of %d recordings", errIncomplete, torn, len(paths))
+	case incomplete > 0:
+		return fmt.Errorf("%w: %d of %d recordings", errIncomplete, incomplete, len(paths))
 	default:
 		return nil
 	}

@@ -139,6 +139,21 @@ func TestVerifyTellsWrongAnswers(t *testing.T) {
 	}
 }
 
+// A record that cannot be read is told and makes the recording incomplete.
+func TestVerifyTellsBadRecords(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(recordings, "vllm-0.32-base.kvrec"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)*6/10] ^= 0xff // costs the frame around it
+	path := writeFile(t, "bad.kvrec", string(data))
+	r := run(t, "verify", path)
+	if r.code != exitFailed {
+		t.Errorf("exits with %d", r.code)
+	}
+	wants(t, r.err, "1 places could not be read", "incomplete")
+}
+
 func TestCase121_TornRecordings(t *testing.T) {
 	list := records(t, filepath.Join(recordings, "sglang-0.5.23-radix_p16.kvrec"))
 	half := list[:len(list)/2]

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
@@ -31,6 +32,18 @@ func parseRole(s string) (kvscoutv1.Role, error) {
 		return 0, misuse("role %q is not prefill, decode or both", s)
 	}
 	return kvscoutv1.Role(v), nil
+}
+
+// parseRank reads --rank, whose -1 is every rank and comes back as nil.
+func parseRank(rank int) (*uint32, error) {
+	if rank < -1 || rank > math.MaxInt32 {
+		return nil, misuse("rank %d is not -1 or more", rank)
+	}
+	if rank == -1 {
+		return nil, nil
+	}
+	r := uint32(rank)
+	return &r, nil
 }
 
 // boundWords is "exact", or the kind with its reasons.

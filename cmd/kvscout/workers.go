@@ -129,7 +129,7 @@ another description is replaced, and what it held is dropped.
 	f := cmd.Flags()
 	o.clientOptions.register(f)
 	f.StringArrayVar(&o.sources, "source", nil, "`SPEC` of the worker; may be repeated, at least one")
-	f.StringArrayVar(&o.aliases, "alias", nil, "another name of the model; may be repeated (default: none)")
+	f.StringArrayVar(&o.aliases, "alias", nil, "another `NAME` of the model; may be repeated (default: none)")
 	f.StringArrayVar(&o.labels, "label", nil, "label `KEY=VALUE`, shown and not interpreted; may be repeated (default: none)")
 	f.StringVar(&o.role, "role", "", "role of the workers: prefill, decode or both (default: not stated, serves both)")
 	f.Uint32Var(&o.ranks, "ranks", 1, "data-parallel ranks of each worker; rank r publishes on the ports + r")
@@ -210,17 +210,17 @@ func newWorkersRemove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove ID",
 		Short: "Make a server forget a worker or one rank of it",
-		Long:  "Make a server forget a worker, or one rank of it. From then on no answer credits it.",
+		Long: `Make a server forget a worker, or one rank of it. From then on no answer credits it. The command exits with 1 if the
+server does not know it.`,
 		Example: `  kvscout workers remove w0
   kvscout workers remove w0 --rank 1`,
 		Args: oneArg("worker id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			req := &kvscoutv1.DeregisterWorkerRequest{WorkerId: args[0]}
-			if rank >= 0 {
-				r := uint32(rank)
-				req.Rank = &r
+			only, err := parseRank(rank)
+			if err != nil {
+				return err
 			}
-			return removeWorker(cmd, &o, req, asJSON)
+			return removeWorker(cmd, &o, &kvscoutv1.DeregisterWorkerRequest{WorkerId: args[0], Rank: only}, asJSON)
 		},
 	}
 	o.register(cmd.Flags())
@@ -241,13 +241,18 @@ func removeWorker(cmd *cobra.Command, o *clientOptions, req *kvscoutv1.Deregiste
 	if err != nil {
 		return err
 	}
+	who := fmt.Sprintf("worker %q", req.GetWorkerId())
+	if req.Rank != nil {
+		who = fmt.Sprintf("rank %d of %s", req.GetRank(), who)
+	}
 	if asJSON {
-		return protoJSON(cmd.OutOrStdout(), res.Msg)
+		err = protoJSON(cmd.OutOrStdout(), res.Msg)
+	} else if res.Msg.GetKnown() {
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", who)
 	}
-	if !res.Msg.GetKnown() {
-		return fmt.Errorf("worker %q has no such rank or is not known", req.GetWorkerId())
+	if err == nil && !res.Msg.GetKnown() {
+		err = fmt.Errorf("%s is not known", who)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", req.GetWorkerId())
 	return err
 }
 
