@@ -1,0 +1,138 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience is how long a test waits for a condition that takes milliseconds on an idle machine.
+const patience = 30 * time.Second
+
+var (
+	root    string // of the repository
+	program string // kvscout, built once
+	python  string // with the packages of test/requirements.txt
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	var err error
+	if root, err = filepath.Abs("../.."); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if python, err = findPython(); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	dir, err := os.MkdirTemp("", "kvscout-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "kvscout")
+	build := exec.Command("go", append(append([]string{"build"}, buildFlags...), "-o", program, "./cmd/kvscout")...)
+	build.Dir = root
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e: cannot build kvscout:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// findPython finds a Python that has the packages. Without one the tests fail: skipping would prove nothing.
+func findPython() (string, error) {
+	p := os.Getenv("KVSCOUT_PYTHON")
+	if p == "" {
+		p = filepath.Join(root, ".venv", "bin", "python")
+	}
+	out, err := exec.Command(p, "-c", "import zmq, msgspec, grpc, grpc_reflection").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("no usable Python (%s: %v %s); run `make .venv`, or set KVSCOUT_PYTHON to a Python with the "+
+			"packages of test/requirements.txt", p, err, out)
+	}
+	return p, nil
+}
+
+// ports hands out free ports below the range from which systems choose ports of their own, so that a port stays free
+// while the process that used it is started again.
+var ports struct {
+	sync.Mutex // guards used
+	used       map[int]bool
+}
+
+// freePorts returns the first of n free ports in a row, which are the test's until its end.
+func freePorts(t testing.TB, n int) int {
+	t.Helper()
+	ports.Lock()
+	defer ports.Unlock()
+	if ports.used == nil {
+		ports.used = make(map[int]bool)
+	}
+	for range 1000 {
+		first := 10000 + rand.IntN(22000-n)
+		if allFree(first, n) {
+			for p := first; p < first+n; p++ {
+				ports.used[p] = true
+			}
+			t.Cleanup(func() { releasePorts(first, n) })
+			return first
+		}
+	}
+	t.Fatalf("no %d free ports", n)
+	return 0
+}
+
+func releasePorts(first, n int) {
+	ports.Lock()
+	defer ports.Unlock()
+	for p := first; p < first+n; p++ {
+		delete(ports.used, p)
+	}
+}
+
+func allFree(first, n int) bool {
+	for p := first; p < first+n; p++ {
+		if ports.used[p] {
+			return false
+		}
+		l, err := net.Listen("tcp", ":"+strconv.Itoa(p))
+		if err != nil {
+			return false
+		}
+		l.Close()
+	}
+	return true
+}
+
+// eventually polls until ok returns true.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	if !poll(ok) {
+		t.Fatalf("not within %v: %s", patience, what)
+	}
+}
+
+func poll(ok func() bool) bool {
+	deadline := time.Now().Add(patience)
+	for pause := time.Millisecond; !ok(); pause = min(2*pause, 50*time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(pause)
+	}
+	return true
+}
