@@ -30,17 +30,17 @@ const (
 	DoubtAmbiguous
 	// DoubtGap: batches were lost and what was held was kept (option).
 	DoubtGap
-	// DoubtNamespace: a namespace is neither in the events nor in the hashes.
+	// DoubtNamespace: a namespace is neither in the events nor in the hashes, or in hashes that the query cannot check.
 	DoubtNamespace
 	// DoubtWindow: evictions of sliding windows are not published, or a window's width is not.
 	DoubtWindow
 	// DoubtState: recurrent states are not published.
 	DoubtState
-	// DoubtMedia: the prompt has multimodal content that the request does not name.
+	// DoubtMedia: the prompt has multimodal content that the request does not name, or not as the engine's events do.
 	DoubtMedia
 	// DoubtStale: nothing was heard for too long, so the numbers are the last that were known.
 	DoubtStale
-	// DoubtBlockSize: the request came as keys of a block size that the source does not use.
+	// DoubtBlockSize: the request came as keys that are not those of all blocks that the source uses.
 	DoubtBlockSize
 	// DoubtUnread: a payload or an event could not be read, so stores or removals may be missing.
 	DoubtUnread
@@ -50,16 +50,23 @@ const (
 	DoubtOrphans
 	// DoubtCut: the request's keys end before its prompt does, and the source holds all that they cover.
 	DoubtCut
+	// DoubtGroups: the rule by which a group of a hybrid model accepts a match is not known.
+	DoubtGroups
+	// DoubtBehind: the connection is lost or missing batches are being fetched, so the numbers are the last that were
+	// known.
+	DoubtBehind
+	// DoubtTiers: a clear may have left blocks in slower tiers than the device.
+	DoubtTiers
 	doubtEnd
 )
 
 const (
 	// lowering doubts say that the engine may hold more.
-	lowering = DoubtHistory | DoubtAmbiguous | DoubtBlockSize | DoubtRefused | DoubtOrphans | DoubtCut
+	lowering = DoubtHistory | DoubtAmbiguous | DoubtBlockSize | DoubtRefused | DoubtOrphans | DoubtCut | DoubtTiers
 	// raising doubts say that it may reuse less. The others say both.
-	raising = DoubtGap | DoubtNamespace | DoubtWindow | DoubtState | DoubtMedia
+	raising = DoubtGap | DoubtNamespace | DoubtWindow | DoubtState
 	// passing doubts end with the state that they are about: at a clear, or when what was held is dropped.
-	passing = DoubtAmbiguous | DoubtGap | DoubtUnread | DoubtRefused | DoubtOrphans
+	passing = DoubtAmbiguous | DoubtGap | DoubtUnread | DoubtRefused | DoubtOrphans | DoubtGroups
 )
 
 var doubtNames = map[Doubt]string{
@@ -76,17 +83,22 @@ var doubtNames = map[Doubt]string{
 	DoubtRefused:   "stores_refused",
 	DoubtOrphans:   "orphans_waiting",
 	DoubtCut:       "prompt_cut",
+	DoubtGroups:    "group_rules_unknown",
+	DoubtBehind:    "behind",
+	DoubtTiers:     "tiers_uncleared",
 }
 
 // doubtOf is the doubt that a rejected event leaves about its source, 0 for none: what was rejected was no news, or
 // says nothing of what is held.
 func doubtOf(r events.Reason) Doubt {
 	switch r {
-	case events.ReasonBadPayload, events.ReasonTooLarge, events.ReasonBadEvent, events.ReasonUnknownEvent:
+	case events.ReasonBadPayload, events.ReasonTooLarge, events.ReasonBadEvent, events.ReasonUnknownEvent,
+		events.ReasonRankUnknown:
 		return DoubtUnread
 	case events.ReasonBadToken, events.ReasonBadPairs, events.ReasonBadNamespace, events.ReasonBadBlockSize,
 		events.ReasonNotDense, events.ReasonPartialBlock, events.ReasonConflict, events.ReasonBlockSizeMismatch,
-		events.ReasonAmbiguous, events.ReasonAdapterUnnamed, events.ReasonSelfParent, events.ReasonOrphanDropped:
+		events.ReasonAmbiguous, events.ReasonAdapterUnnamed, events.ReasonSelfParent, events.ReasonOrphanDropped,
+		events.ReasonUnknownTier: // the engine may reuse what lies there
 		return DoubtRefused
 	default:
 		return 0
@@ -135,27 +147,43 @@ func (l *Ledger) doubt(d Doubt, on bool) {
 
 // bound is the bound of answers to q about the source.
 func (l *Ledger) bound(q Query) Bound {
-	d := Doubt(l.doubts.Load())
-	if l.table.Load().opaque() {
-		d |= DoubtWindow
-	}
-	if l.src.Engine == events.EngineSGLang {
-		switch {
-		case witnessed(l.src):
-			if q.Adapter != "" && q.AdapterID == "" || q.Keys != nil {
-				d |= DoubtNamespace
-			}
-		case q.Extra != "":
-			d |= DoubtNamespace
+	d := Doubt(l.doubts.Load()) | l.table.Load().doubt(l.dropsBlock()) | l.foreign(&q)
+	switch events.State(l.fresh.state.Load()) {
+	case events.StateStale:
+		d |= DoubtStale
+	case events.StateConnecting, events.StateReplaying:
+		if l.fresh.heard.Load() != 0 {
+			d |= DoubtBehind
 		}
 	}
-	if events.State(l.fresh.state.Load()) == events.StateStale {
-		d |= DoubtStale
-	}
-	if sizes := l.blockSizes(); q.Keys != nil && len(sizes) > 0 && !slices.Contains(sizes, q.KeySize) {
+	other := func(size int) bool { return size != q.KeySize }
+	if q.Keys != nil && (l.src.PairKeys || slices.ContainsFunc(l.blockSizes(), other)) {
 		d |= DoubtBlockSize
 	}
 	return newBound(d)
+}
+
+// foreign says what of the query's namespace and content the source's events cannot show.
+func (l *Ledger) foreign(q *Query) (d Doubt) {
+	if q.MediaUnnamed || len(q.Features) > 0 && l.src.Engine != events.EngineVLLM {
+		d |= DoubtMedia // other engines put images into the tokens
+	}
+	switch {
+	case l.src.Engine == events.EngineSGLang && witnessed(l.src):
+		if q.Adapter != "" && q.AdapterID == "" || q.Keys != nil {
+			d |= DoubtNamespace
+		}
+	case l.src.Engine == events.EngineSGLang && q.Extra != "":
+		d |= DoubtNamespace
+	case l.src.Engine == events.EngineTRTLLM && q.Adapter != "":
+		d |= DoubtNamespace | DoubtUnread // its stores name no adapter
+	}
+	return d
+}
+
+// dropsBlock says whether the engine gives up the last block that it matched (rule 7).
+func (l *Ledger) dropsBlock() bool {
+	return l.src.SpeculativeEAGLE && l.src.Engine == events.EngineVLLM
 }
 
 // Joined says with which batch the known history of the source begins; complete means with the first there was.
@@ -168,7 +196,7 @@ func (l *Ledger) Joined(complete bool) {
 // Reset drops what the source held: its engine started again (rule 11).
 func (l *Ledger) Reset() {
 	l.stats.resets.Add(1)
-	l.drop()
+	l.drop(true)
 }
 
 // Gap says that n batches are lost for good. What was held is dropped, or kept and flagged (rule 11).
@@ -181,10 +209,10 @@ func (l *Ledger) Gap(n uint64) {
 		l.x.mu.Unlock()
 		return
 	}
-	l.drop()
+	l.drop(false)
 }
 
-func (l *Ledger) drop() {
+func (l *Ledger) drop(restarted bool) {
 	l.x.mu.Lock()
 	defer l.x.mu.Unlock()
 	if l.closed {
@@ -193,5 +221,9 @@ func (l *Ledger) drop() {
 	l.doubt(DoubtHistory, true) // before: nothing held must not look like a fact
 	l.clearLocked()
 	l.doubt(passing, false)
+	if restarted {
+		l.offloads, l.outlived = false, false
+		l.doubt(DoubtTiers, false)
+	}
 	l.x.version.Add(1)
 }

@@ -270,13 +270,18 @@ func TestRule06_WindowWithEAGLE(t *testing.T) {
 	}
 }
 
-// A kind whose rule is not known makes the answer a bound, and still nothing is counted behind a hole.
+// A kind whose rule is not known makes the answer no fact, and still nothing is counted behind a hole. The full group
+// beside it, where there is one, bounds it from above.
 func TestRule01_UnknownKindsStopAtHoles(t *testing.T) {
 	r := newRig(t, "w1")
 	r.apply("w1", extended(chain(101, 3), atGroup, 0, "quantum_attention"))
 	r.held("w1", span(1, 12), 12)
 	r.apply("w1", []any{"BlockRemoved", hashes(102), nil, 0})
 	r.held("w1", span(1, 12), 4)
+	if b := r.match("w1", span(1, 12)).Bound; b.Kind != Estimate {
+		t.Errorf("bound %v, want an estimate: it may accept what lies behind the hole", b)
+	}
+	r.apply("w1", extended(chain(101, 3), atGroup, 1, "full_attention"))
 	if b := r.match("w1", span(1, 12)).Bound; b.Kind != Upper {
 		t.Errorf("bound %v, want an upper one", b)
 	}

@@ -98,6 +98,7 @@ func (g groups) learn(e *events.Event, size int) (next groups, at int, ok bool) 
 // row is what one source holds of a prompt in one scope: entry i is block i. Missing tail entries hold nothing.
 type row struct {
 	size  int // tokens in a block
+	pairs bool
 	masks []mask
 	asOf  uint64 // Index.clears before the tree was read
 }
@@ -211,18 +212,29 @@ func (g *group) ends(r *row, at int, tiers tierSet, n int, lookahead bool) bool 
 	return true
 }
 
-// opaque says why the groups cannot tell the truth, if they cannot: a kind whose rule is not known, or a window whose
-// width was not announced.
-func (g groups) opaque() bool {
+// doubt says why the groups cannot tell the truth, 0 if they can: a kind or a window that was not announced or whose
+// rule is not known. Where several groups drop a block (eagle), versions of vLLM differ in how often.
+func (g groups) doubt(eagle bool) (d Doubt) {
 	for i := range g {
-		switch g[i].spec {
+		n := &g[i]
+		switch n.spec {
 		case events.SpecUnknown, events.SpecChunkedLocal:
-			return true
+			d |= DoubtWindow
+			if !slices.ContainsFunc(g, func(e group) bool { return e.spec.Dense() }) {
+				d |= DoubtGroups // it may accept what lies behind a hole
+			}
+		case events.SpecUnset:
+			if len(g) > 1 {
+				d |= DoubtGroups
+			}
 		case events.SpecSlidingWindow, events.SpecSlidingWindowMLA:
-			if g[i].window == 0 {
-				return true
+			if n.window == 0 {
+				d |= DoubtWindow
 			}
 		}
+		if n.narrow() && (eagle || len(n.sizes) > 1) {
+			d |= DoubtGroups
+		}
 	}
-	return false
+	return d
 }

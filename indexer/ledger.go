@@ -27,8 +27,12 @@ type Ledger struct {
 	blocks  map[events.Hash]*block
 	alias   map[uint64]events.Hash // integer form of digests, for engines that mix both forms
 	orphans orphanage
-	batch   uint64   // number of the batch being applied
-	hinted  []*block // blocks whose identity the current batch tells
+	batch   uint64 // number of the batch being applied
+	unread  Doubt  // what its rejects leave in doubt
+	// offloads: blocks lie, or lay since the last reset, in tiers that survive some engines' clear; outlived: there may
+	// have been some at the last clear.
+	offloads, outlived bool
+	hinted             []*block // blocks whose identity the current batch tells
 }
 
 // block is what a source says about one engine hash.
@@ -80,8 +84,10 @@ func (l *Ledger) Apply(b *events.Batch) {
 	}
 	l.batch++
 	l.stats.batches.Add(1)
+	l.unread = 0
 	for _, r := range b.Rejects {
 		l.Reject(r)
+		l.unread |= doubtOf(r)
 	}
 	// What precedes a clear leaves no trace, so identities are looked ahead only behind the last one.
 	list := b.Events
@@ -117,9 +123,11 @@ func (l *Ledger) applyLocked(e *events.Event) {
 			l.removeLocked(e, h)
 		}
 	case events.Cleared:
+		l.outliveLocked()
 		l.clearLocked()
-		// A clear is a known state: whatever came before no longer matters.
-		l.doubt(DoubtHistory|passing, false)
+		// A clear is a known state: whatever came before no longer matters. What could not be read of the same batch may
+		// have come after.
+		l.doubt((DoubtHistory|passing)&^l.unread, false)
 	case events.TierCleared:
 		l.clearTierLocked(e.Tier)
 	}
@@ -137,12 +145,38 @@ func (l *Ledger) addLocked(b *block, group int, tier events.Tier) {
 	for i := range b.copies {
 		if b.copies[i].bit == want {
 			b.copies[i].n++
+			l.repeatedLocked()
 			return
 		}
 	}
 	b.copies = append(b.copies, copies{bit: want, n: 1, since: l.batch})
 	l.stats.resident[tier].Add(1)
+	if tier != events.TierDevice && !l.offloads {
+		l.offloads = true
+		l.doubt(DoubtTiers, l.outlived)
+	}
 	l.publishLocked(b, b.mask|want)
+}
+
+// repeatedLocked notes what a second copy of a block in one tier tells. An SGLang tree has each block of a namespace
+// once, so two namespaces must have published one hash for it.
+func (l *Ledger) repeatedLocked() {
+	if l.src.Engine == events.EngineSGLang && Doubt(l.doubts.Load())&(DoubtGap|DoubtUnread) == 0 {
+		l.doubt(DoubtNamespace, true)
+	}
+}
+
+// outliveLocked notes what a clear leaves in doubt: vLLM announces the reset of its device alike whether its offload
+// tiers were reset too (vllm-project/vllm#57296). They are taken for empty.
+func (l *Ledger) outliveLocked() {
+	if l.src.Engine != events.EngineVLLM {
+		return
+	}
+	for t := events.TierHost; t <= events.TierUnknown; t++ {
+		l.outlived = l.outlived || l.stats.resident[t].Load() > 0
+	}
+	l.outlived = l.outlived || Doubt(l.doubts.Load())&DoubtHistory != 0
+	l.doubt(DoubtTiers, l.outlived && l.offloads)
 }
 
 // takeLocked counts one copy less of b, or all of them.

@@ -86,7 +86,7 @@ func (x *Index) rows(ctx context.Context, q *Query) (map[slot][]*row, error) {
 func (x *Index) walk(ctx context.Context, s *scope, q *Query) (map[slot]*row, error) {
 	keys := newKeyer(q.Tokens, q.Features, s.BlockSize, s.Pairs, s.seed)
 	keys.given = q.Keys
-	view := &viewer{x: x, q: q, size: s.BlockSize, rows: make(map[slot]*row)}
+	view := &viewer{x: x, q: q, size: s.BlockSize, pairs: s.Pairs, rows: make(map[slot]*row)}
 	view.asOf = x.clears.Load()
 	at := s.root
 	for i := range keys.blocks() {
@@ -108,6 +108,7 @@ type viewer struct {
 	x       *Index
 	q       *Query
 	size    int
+	pairs   bool
 	asOf    uint64
 	rows    map[slot]*row
 	witness *witness
@@ -127,7 +128,7 @@ func (v *viewer) add(depth int, holders []holder) {
 		}
 		r := v.rows[h.slot]
 		if r == nil {
-			r = &row{size: v.size, asOf: v.asOf}
+			r = &row{size: v.size, pairs: v.pairs, asOf: v.asOf}
 			v.rows[h.slot] = r
 		}
 		for len(r.masks) <= depth {
@@ -149,7 +150,7 @@ func (v *viewer) sees(l *Ledger, depth int, via uint64) bool {
 
 func (v *viewer) expected(depth int) uint64 {
 	if v.witness == nil {
-		v.witness = newWitness(v.q.Tokens, v.size, v.q.Namespace, v.q.AdapterID)
+		v.witness = newWitness(v.q.Tokens, v.size, v.pairs, v.q.Namespace, v.q.AdapterID)
 	}
 	for len(v.hashes) <= depth {
 		v.hashes = append(v.hashes, v.witness.step())

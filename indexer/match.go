@@ -9,9 +9,6 @@ import (
 // match turns the rows of one source into its answer.
 func (l *Ledger) match(q *Query, rows []*row) Match {
 	m := Match{Source: l.src, Bound: l.bound(*q), Freshness: l.Freshness()}
-	if q.MediaUnnamed {
-		m.Bound = newBound(m.Bound.Doubt | DoubtMedia)
-	}
 	if sizes := l.blockSizes(); len(sizes) > 0 {
 		m.BlockSize = sizes[0]
 	}
@@ -21,8 +18,8 @@ func (l *Ledger) match(q *Query, rows []*row) Match {
 	}
 	slices.SortFunc(rows, func(a, b *row) int { return a.size - b.size })
 	m.BlockSize = rows[0].size
-	v := &verdict{groups: t.groups, rows: rows, prompt: promptTokens(q), eagle: l.src.SpeculativeEAGLE}
-	if l.src.PairKeys {
+	v := &verdict{groups: t.groups, rows: rows, prompt: promptTokens(q), eagle: l.dropsBlock()}
+	if rows[0].pairs {
 		v.prompt-- // n tokens make n-1 pairs
 	}
 	m.Held = v.held()
@@ -34,7 +31,9 @@ func (l *Ledger) match(q *Query, rows []*row) Match {
 		before = run
 		m.With[t] = v.reusable(tiers)
 	}
-	if covered := len(q.Keys) * q.KeySize; q.Keys != nil && before >= covered && v.prompt >= covered+q.KeySize {
+	// A window may accept more than the keys cover though it accepts nothing of it.
+	reached := max(before, v.union(tierSet(1)<<events.TierUnknown-1, v.prompt))
+	if covered := len(q.Keys) * q.KeySize; q.Keys != nil && reached >= covered && v.prompt >= covered+q.KeySize {
 		m.Bound = newBound(m.Bound.Doubt | DoubtCut)
 	}
 	m.With[events.TierUnknown] = m.With[events.TierUnknown-1]

@@ -1,7 +1,6 @@
 package indexer
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/kvscout/kvscout/events"
@@ -120,6 +119,9 @@ func (l *Ledger) storeByHashLocked(e *events.Event) (events.Reason, bool) {
 			return events.ReasonBadEvent, false
 		}
 		l.addLocked(b, g, e.Tier)
+		if len(e.Tokens) > 0 && e.BlockSize != b.scope.BlockSize && e.Spec != events.SpecMamba {
+			l.doubt(DoubtGroups, true) // a window counts its own blocks, and those are known by their ends only
+		}
 	}
 	for range missing - 1 {
 		l.Reject(events.ReasonUnknownBlock)
@@ -349,18 +351,11 @@ func (l *Ledger) undoLocked(fresh []*block) {
 // ones count too: a request may continue what another one stored in the same step. They stand to the end of the
 // batch, since the eviction that made room for a sparse store may have taken the block's last copy.
 func (l *Ledger) hintLocked(list []events.Event) {
-	stores := func(e events.Event, want shape) bool {
-		if e.Kind != events.Stored || len(e.Hashes) == 0 {
-			return false
-		}
-		s, _ := shapeOf(&e)
-		return s == want
-	}
-	if !slices.ContainsFunc(list, func(e events.Event) bool { return stores(e, shapeSparse) }) {
+	if !anyStore(list, shapeSparse) {
 		return
 	}
 	for i := range list {
-		if !stores(list[i], shapeDense) {
+		if !isStore(&list[i], shapeDense) {
 			continue
 		}
 		id, _, _, _ := l.identifyLocked(&list[i]) // faults are counted when the event's turn comes
@@ -369,6 +364,23 @@ func (l *Ledger) hintLocked(list []events.Event) {
 		}
 		l.hinted = append(l.hinted, id.blocks...)
 	}
+}
+
+func isStore(e *events.Event, want shape) bool {
+	if e.Kind != events.Stored || len(e.Hashes) == 0 {
+		return false
+	}
+	s, _ := shapeOf(e)
+	return s == want
+}
+
+func anyStore(list []events.Event, want shape) bool {
+	for i := range list {
+		if isStore(&list[i], want) {
+			return true
+		}
+	}
+	return false
 }
 
 // dropHintsLocked forgets hinted blocks that nothing holds at the end of the batch.

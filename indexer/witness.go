@@ -13,6 +13,7 @@ import (
 type witness struct {
 	tokens []uint32
 	size   int
+	pairs  bool // of tokens: the bigrams that SGLang keys by with EAGLE
 	next   int
 	salt   string
 	digest [sha256.Size]byte
@@ -27,8 +28,8 @@ const (
 )
 
 // newWitness is a witness for a prompt in a namespace; adapterID is SGLang's own id of the adapter (lora_id).
-func newWitness(tokens []uint32, size int, ns Namespace, adapterID string) *witness {
-	w := &witness{tokens: tokens, size: size, salt: ns.Salt}
+func newWitness(tokens []uint32, size int, pairs bool, ns Namespace, adapterID string) *witness {
+	w := &witness{tokens: tokens, size: size, pairs: pairs, salt: ns.Salt}
 	w.plain = ns.Salt == "" && ns.Extra == "" && adapterID == ""
 	buf := append([]byte(nil), sglangNamespaceTag...)
 	buf = namespacePart(buf, ns.Extra+adapterID)
@@ -56,8 +57,11 @@ func (w *witness) step() uint64 {
 		start := sha256.Sum256([]byte(sglangSaltTag + w.salt))
 		w.buf = append(w.buf, start[:]...)
 	}
-	for _, t := range w.tokens[w.next*w.size : (w.next+1)*w.size] {
-		w.buf = binary.LittleEndian.AppendUint32(w.buf, t)
+	for i := w.next * w.size; i < (w.next+1)*w.size; i++ {
+		w.buf = binary.LittleEndian.AppendUint32(w.buf, w.tokens[i])
+		if w.pairs {
+			w.buf = binary.LittleEndian.AppendUint32(w.buf, w.tokens[i+1])
+		}
 	}
 	w.digest = sha256.Sum256(w.buf)
 	w.next++
@@ -71,5 +75,5 @@ func (w *witness) step() uint64 {
 
 // witnessed says whether a source's hashes cover the whole namespace, so that a match can be checked by them.
 func witnessed(s events.Source) bool {
-	return s.Engine == events.EngineSGLang && s.HashFormat == events.HashFormatDynamo && !s.PairKeys
+	return s.Engine == events.EngineSGLang && s.HashFormat == events.HashFormatDynamo
 }

@@ -17,6 +17,8 @@ type Writer struct {
 	decoder *events.Decoder
 	batch   events.Batch
 	main    *Ledger
+	// partial: a rank that is heard of from now on may have been heard of before, by who had read everything.
+	partial bool
 
 	mu     sync.Mutex      // guards ranks and closed; taken before the index's
 	ranks  map[int]*Ledger // of other ranks than the stream's
@@ -32,7 +34,7 @@ func (x *Index) NewWriter(src events.Source, limits events.Limits) (*Writer, err
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{x: x, src: src, decoder: events.NewDecoder(limits), main: l, ranks: make(map[int]*Ledger)}, nil
+	return &Writer{x: x, src: src, decoder: events.NewDecoder(limits), main: l, partial: true, ranks: make(map[int]*Ledger)}, nil
 }
 
 // Ledger is the book of the stream's own rank.
@@ -47,7 +49,11 @@ func (w *Writer) Apply(seq uint64, payload []byte, received time.Time) {
 		if errors.Is(err, events.ErrTooLarge) {
 			reason = events.ReasonTooLarge
 		}
-		l.Reject(reason)
+		w.batch.Rejects = append(w.batch.Rejects, reason)
+		if !w.batch.HasRank { // it could be any rank's
+			w.partial = true
+			w.each(func(o *Ledger) { o.doubt(doubtOf(reason), true) })
+		}
 	}
 	l.Apply(&w.batch)
 	// Last, so that whoever sees the number finds the batch applied.
@@ -71,7 +77,7 @@ func (w *Writer) of(b *events.Batch) *Ledger {
 	src.Rank = b.Rank
 	if !w.closed && len(w.ranks) < maxWireRanks && b.Rank >= 0 {
 		if l, err := w.x.Open(src); err == nil {
-			l.doubts.Store(w.main.doubts.Load())
+			l.doubt(DoubtHistory, w.partial)
 			l.setState(events.State(w.main.fresh.state.Load()), nil)
 			w.ranks[b.Rank] = l
 			return l
@@ -93,15 +99,20 @@ func (w *Writer) each(do func(*Ledger)) {
 }
 
 // Reset drops what the source held.
-func (w *Writer) Reset() { w.each((*Ledger).Reset) }
+func (w *Writer) Reset() {
+	w.partial = true
+	w.each((*Ledger).Reset)
+}
 
 // Joined notes where the known history begins.
 func (w *Writer) Joined(_ uint64, complete bool) {
+	w.partial = !complete
 	w.each(func(l *Ledger) { l.Joined(complete) })
 }
 
 // Gap notes that batches from..to are lost.
 func (w *Writer) Gap(from, to uint64) {
+	w.partial = true
 	w.each(func(l *Ledger) { l.Gap(to - from + 1) })
 }
 

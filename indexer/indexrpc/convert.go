@@ -81,6 +81,9 @@ var boundReasons = []struct {
 	{indexer.DoubtRefused, kvscoutv1.BoundReason_BOUND_REASON_STORES_REFUSED},
 	{indexer.DoubtOrphans, kvscoutv1.BoundReason_BOUND_REASON_ORPHANS_WAITING},
 	{indexer.DoubtCut, kvscoutv1.BoundReason_BOUND_REASON_PROMPT_CUT},
+	{indexer.DoubtGroups, kvscoutv1.BoundReason_BOUND_REASON_GROUP_RULES_UNKNOWN},
+	{indexer.DoubtBehind, kvscoutv1.BoundReason_BOUND_REASON_BEHIND},
+	{indexer.DoubtTiers, kvscoutv1.BoundReason_BOUND_REASON_TIERS_UNCLEARED},
 }
 
 // BoundOf is a bound with its reasons in the enum's order.

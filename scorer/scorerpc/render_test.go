@@ -80,12 +80,12 @@ func TestScore_Case157_CacheNotRead(t *testing.T) {
 	}
 }
 
-// Images are part of the keys. Where the renderer names none that the body has, the answer is an upper bound.
+// Images are part of the keys. Where the renderer names none that the body has, the answer is an estimate.
 func TestScore_Media(t *testing.T) {
 	image := chat(`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,"}}]}]}`)
 	unnamed, _ := rendered(t, nine+"}", scorerpc.Options{})
 	got := unnamed.score(t, &kvscoutv1.ScoreRequest{HttpRequest: image}).GetWorkers()[0]
-	if got.GetHeldTokens() != 4 || !proto.Equal(got.GetBound(), bound(upper, kvscoutv1.BoundReason_BOUND_REASON_MEDIA_UNNAMED)) {
+	if got.GetHeldTokens() != 4 || !proto.Equal(got.GetBound(), bound(estimate, kvscoutv1.BoundReason_BOUND_REASON_MEDIA_UNNAMED)) {
 		t.Errorf("unnamed: %v", got)
 	}
 	named, _ := rendered(t, nine+`,"features":{"mm_hashes":{"image":["h"]},"mm_placeholders":{"image":[{"offset":1,"length":2}]}}}`, scorerpc.Options{})

@@ -21,7 +21,6 @@ import (
 const (
 	exact    = kvscoutv1.BoundKind_BOUND_KIND_EXACT
 	lower    = kvscoutv1.BoundKind_BOUND_KIND_LOWER
-	upper    = kvscoutv1.BoundKind_BOUND_KIND_UPPER
 	estimate = kvscoutv1.BoundKind_BOUND_KIND_ESTIMATE
 )
 

@@ -177,7 +177,12 @@ func (g *generator) stores() []events.Event {
 			if g.rng.IntN(4) == 0 {
 				continue
 			}
-			s.Hashes = slices.Clone(e.Hashes[g.rng.IntN(len(e.Hashes)):])
+			s.Hashes = slices.Clone(e.Hashes[g.rng.IntN(len(e.Hashes)+1):])
+			if len(s.Hashes) == 0 { // it keeps nothing of the range
+				s.Extras = nil
+				out = append(out, s)
+				continue
+			}
 			if like.Spec == events.SpecMamba {
 				s.Hashes = s.Hashes[:1]
 			}

@@ -84,9 +84,9 @@ func (s *Source) ApplyWatched(b events.Batch, seen func(*Source)) {
 	}
 	// Rule 6: hashes get their identity from dense stores of the batch before sparse stores apply, and keep it to the end
 	// of the batch even when an eviction in it takes the last copy.
-	first := slices.IndexFunc(list, func(e events.Event) bool { return e.Kind == events.Stored && byHash(e) })
-	for _, e := range list[max(first, 0):] {
-		if first >= 0 && e.Kind == events.Stored && dense(e) {
+	sparse := slices.ContainsFunc(list, func(e events.Event) bool { return e.Kind == events.Stored && byHash(e) })
+	for _, e := range list {
+		if sparse && e.Kind == events.Stored && dense(e) {
 			handles, _ := s.place(e)
 			for _, h := range handles {
 				s.hinted[h] = true
@@ -112,6 +112,8 @@ func (s *Source) ApplyWatched(b events.Batch, seen func(*Source)) {
 
 func (s *Source) store(e events.Event) {
 	switch {
+	case len(e.Hashes) == 0 && e.HasGroup: // it keeps nothing, but there is such a group
+		s.learn(e, e.BlockSize)
 	case byHash(e):
 		for _, h := range e.Hashes {
 			if fit := s.meant(e, h, false); len(fit) == 1 {
@@ -134,7 +136,7 @@ func (s *Source) store(e events.Event) {
 	}
 }
 
-func (s *Source) add(h handle, e events.Event) {
+func (s *Source) learn(e events.Event, size int) {
 	g := s.groups[groupOf(e)]
 	if e.Spec != events.SpecUnset {
 		g.spec = e.Spec
@@ -142,8 +144,12 @@ func (s *Source) add(h handle, e events.Event) {
 	if e.Window != 0 {
 		g.window = e.Window
 	}
-	g.sizes = append(g.sizes, h.size)
+	g.sizes = append(g.sizes, size)
 	s.groups[groupOf(e)] = g
+}
+
+func (s *Source) add(h handle, e events.Event) {
+	s.learn(e, h.size)
 	c := copyOf{h, groupOf(e), e.Tier}
 	n := s.copies[c]
 	if n.n == 0 {

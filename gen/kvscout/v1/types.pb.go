@@ -281,10 +281,10 @@ type BoundReason int32
 const (
 	// Never sent.
 	BoundReason_BOUND_REASON_UNSPECIFIED BoundReason = 0
-	// Upper: a namespace is neither in the engine's events nor in its hashes. Lower: the request has a salt and the
-	// engine publishes none, so that nothing was credited.
+	// Upper: a namespace is neither in the engine's events nor in its hashes, or in hashes that the request cannot be
+	// checked against. Lower: the request has a salt and the engine publishes none, so that nothing was credited.
 	BoundReason_BOUND_REASON_HIDDEN_NAMESPACE BoundReason = 1
-	// Upper: evictions of sliding windows are not published.
+	// Upper: evictions of sliding windows, or their widths, are not published.
 	BoundReason_BOUND_REASON_HIDDEN_WINDOW BoundReason = 2
 	// Upper: recurrent states are not published.
 	BoundReason_BOUND_REASON_HIDDEN_STATE BoundReason = 3
@@ -296,20 +296,27 @@ const (
 	BoundReason_BOUND_REASON_STALE BoundReason = 6
 	// Lower: the index knows no such worker.
 	BoundReason_BOUND_REASON_UNKNOWN_WORKER BoundReason = 7
-	// Lower: the request came as hashes of another block size than the worker's.
+	// Lower: the request came as hashes that are not those of all blocks that the worker uses: of another block size, or
+	// of tokens where the engine keys by bigrams.
 	BoundReason_BOUND_REASON_OTHER_BLOCK_SIZE BoundReason = 8
 	// Lower: a removal fitted blocks of two namespaces, and both were dropped.
 	BoundReason_BOUND_REASON_AMBIGUOUS_REMOVAL BoundReason = 9
-	// Upper: the prompt has multimodal content that the request does not name.
+	// Either way: the prompt has multimodal content that the request does not name, or not as the worker's engine does.
 	BoundReason_BOUND_REASON_MEDIA_UNNAMED BoundReason = 10
 	// Either way: a payload or an event could not be read.
 	BoundReason_BOUND_REASON_EVENTS_UNREAD BoundReason = 11
-	// Lower: a store was read and could not be placed.
+	// Lower: a store was read and could not be placed, or lies in a medium that this version does not know.
 	BoundReason_BOUND_REASON_STORES_REFUSED BoundReason = 12
 	// Lower: stores wait for a parent that was never announced.
 	BoundReason_BOUND_REASON_ORPHANS_WAITING BoundReason = 13
 	// Lower: the request's hashes end before its prompt does, and the worker holds all that they cover.
 	BoundReason_BOUND_REASON_PROMPT_CUT BoundReason = 14
+	// Either way: the rule by which a group of the hybrid model accepts a match is not known.
+	BoundReason_BOUND_REASON_GROUP_RULES_UNKNOWN BoundReason = 15
+	// Either way: the connection is lost or missing batches are being fetched; the numbers are the last that were known.
+	BoundReason_BOUND_REASON_BEHIND BoundReason = 16
+	// Lower: the engine's cache was cleared, which may have left blocks on slower tiers than the device.
+	BoundReason_BOUND_REASON_TIERS_UNCLEARED BoundReason = 17
 )
 
 // Enum value maps for BoundReason.
@@ -330,23 +337,29 @@ var (
 		12: "BOUND_REASON_STORES_REFUSED",
 		13: "BOUND_REASON_ORPHANS_WAITING",
 		14: "BOUND_REASON_PROMPT_CUT",
+		15: "BOUND_REASON_GROUP_RULES_UNKNOWN",
+		16: "BOUND_REASON_BEHIND",
+		17: "BOUND_REASON_TIERS_UNCLEARED",
 	}
 	BoundReason_value = map[string]int32{
-		"BOUND_REASON_UNSPECIFIED":       0,
-		"BOUND_REASON_HIDDEN_NAMESPACE":  1,
-		"BOUND_REASON_HIDDEN_WINDOW":     2,
-		"BOUND_REASON_HIDDEN_STATE":      3,
-		"BOUND_REASON_GAP_KEPT":          4,
-		"BOUND_REASON_HISTORY_MISSING":   5,
-		"BOUND_REASON_STALE":             6,
-		"BOUND_REASON_UNKNOWN_WORKER":    7,
-		"BOUND_REASON_OTHER_BLOCK_SIZE":  8,
-		"BOUND_REASON_AMBIGUOUS_REMOVAL": 9,
-		"BOUND_REASON_MEDIA_UNNAMED":     10,
-		"BOUND_REASON_EVENTS_UNREAD":     11,
-		"BOUND_REASON_STORES_REFUSED":    12,
-		"BOUND_REASON_ORPHANS_WAITING":   13,
-		"BOUND_REASON_PROMPT_CUT":        14,
+		"BOUND_REASON_UNSPECIFIED":         0,
+		"BOUND_REASON_HIDDEN_NAMESPACE":    1,
+		"BOUND_REASON_HIDDEN_WINDOW":       2,
+		"BOUND_REASON_HIDDEN_STATE":        3,
+		"BOUND_REASON_GAP_KEPT":            4,
+		"BOUND_REASON_HISTORY_MISSING":     5,
+		"BOUND_REASON_STALE":               6,
+		"BOUND_REASON_UNKNOWN_WORKER":      7,
+		"BOUND_REASON_OTHER_BLOCK_SIZE":    8,
+		"BOUND_REASON_AMBIGUOUS_REMOVAL":   9,
+		"BOUND_REASON_MEDIA_UNNAMED":       10,
+		"BOUND_REASON_EVENTS_UNREAD":       11,
+		"BOUND_REASON_STORES_REFUSED":      12,
+		"BOUND_REASON_ORPHANS_WAITING":     13,
+		"BOUND_REASON_PROMPT_CUT":          14,
+		"BOUND_REASON_GROUP_RULES_UNKNOWN": 15,
+		"BOUND_REASON_BEHIND":              16,
+		"BOUND_REASON_TIERS_UNCLEARED":     17,
 	}
 )
 
@@ -741,7 +754,7 @@ const file_kvscout_v1_types_proto_rawDesc = "" +
 	"\x10BOUND_KIND_EXACT\x10\x01\x12\x14\n" +
 	"\x10BOUND_KIND_UPPER\x10\x02\x12\x14\n" +
 	"\x10BOUND_KIND_LOWER\x10\x03\x12\x17\n" +
-	"\x13BOUND_KIND_ESTIMATE\x10\x04*\xea\x03\n" +
+	"\x13BOUND_KIND_ESTIMATE\x10\x04*\xcb\x04\n" +
 	"\vBoundReason\x12\x1c\n" +
 	"\x18BOUND_REASON_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dBOUND_REASON_HIDDEN_NAMESPACE\x10\x01\x12\x1e\n" +
@@ -758,7 +771,10 @@ const file_kvscout_v1_types_proto_rawDesc = "" +
 	"\x1aBOUND_REASON_EVENTS_UNREAD\x10\v\x12\x1f\n" +
 	"\x1bBOUND_REASON_STORES_REFUSED\x10\f\x12 \n" +
 	"\x1cBOUND_REASON_ORPHANS_WAITING\x10\r\x12\x1b\n" +
-	"\x17BOUND_REASON_PROMPT_CUT\x10\x0eB5Z3github.com/kvscout/kvscout/gen/kvscout/v1;kvscoutv1b\x06proto3"
+	"\x17BOUND_REASON_PROMPT_CUT\x10\x0e\x12$\n" +
+	" BOUND_REASON_GROUP_RULES_UNKNOWN\x10\x0f\x12\x17\n" +
+	"\x13BOUND_REASON_BEHIND\x10\x10\x12 \n" +
+	"\x1cBOUND_REASON_TIERS_UNCLEARED\x10\x11B5Z3github.com/kvscout/kvscout/gen/kvscout/v1;kvscoutv1b\x06proto3"
 
 var (
 	file_kvscout_v1_types_proto_rawDescOnce sync.Once
