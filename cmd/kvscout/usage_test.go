@@ -1,11 +1,16 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 )
 
 // commands lists every command of ours.
@@ -62,6 +67,48 @@ func TestHelpTeaches(t *testing.T) {
 	for name := range contract {
 		if !found[name] {
 			t.Errorf("there is no command %q", name)
+		}
+	}
+}
+
+// What the documents tell to type can be typed.
+func TestDocumentsUseFlagsThatExist(t *testing.T) {
+	found := 0
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/answers.md", "docs/engines.md", "docs/architecture.md"} {
+		data, err := os.ReadFile(filepath.Join("../..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.ReplaceAll(string(data), "\\\n", " ")
+		for _, call := range regexp.MustCompile(`(?m)(?:^|[\x60 /])kvscout ([a-z]+[^\x60\n|&>]*)`).FindAllStringSubmatch(text, -1) {
+			words := strings.Fields(call[1])
+			cmd, _, err := newRoot().Find(words[:min(2, len(words))])
+			if err != nil || !cmd.HasParent() {
+				continue // a sentence about kvscout
+			}
+			found++
+			for _, w := range words {
+				flag, ok := strings.CutPrefix(w, "--")
+				if flag, _, _ = strings.Cut(flag, "="); ok && cmd.Flags().Lookup(flag) == nil && flag != "help" {
+					t.Errorf("%s: %s has no flag --%s", name, cmd.CommandPath(), flag)
+				}
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("%d calls were found, the documents have more", found)
+	}
+}
+
+// docs/answers.md explains every reason that an answer may give for not being exact.
+func TestDocumentsExplainEveryReason(t *testing.T) {
+	data, err := os.ReadFile("../../docs/answers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range kvscoutv1.BoundReason_value {
+		if value != 0 {
+			wants(t, string(data), "`"+strings.TrimPrefix(name, "BOUND_REASON_")+"`")
 		}
 	}
 }

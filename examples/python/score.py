@@ -30,4 +30,6 @@ if __name__ == "__main__":
         for worker in score(sys.argv[1], sys.argv[2], [int(t) for t in sys.argv[3:]]):
             print(worker["workerId"], worker.get("rank", 0), worker.get("score", 0), worker["bound"]["kind"])
     except urllib.error.HTTPError as error:
-        sys.exit(f"{error.code}: {error.read().decode()}")
+        sys.exit(f"{error.code}: {error.read().decode()}")  # a typed error with a reason
+    except urllib.error.URLError as error:
+        sys.exit(f"{sys.argv[1]}: {error.reason}")
