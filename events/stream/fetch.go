@@ -17,6 +17,9 @@ const (
 	// dialAttempts is how often a replay endpoint that refuses is tried within one recovery.
 	dialAttempts = 3
 	dialPause    = 100 * time.Millisecond
+	// longAnswer is how many batches of one answer may have filled the publisher's queue for us (ROUTERs hold 1000
+	// messages unless told otherwise). It then drops what comes, and has room again when END comes.
+	longAnswer = 100
 )
 
 // errHole stops a replay at a number that is missing in its middle.
@@ -43,7 +46,8 @@ type reply struct {
 	rejected [events.ReasonCount]int
 }
 
-// fetch is one recovery: it asks until the publisher says that it has no more, again from where an answer broke off.
+// fetch is one recovery: it asks until the publisher says that it has no more, again from where an answer broke off or
+// may have lost its tail.
 // It runs in a goroutine of its own; the stream's goroutine takes its replies.
 type fetch struct {
 	options zmq.ReplayOptions
@@ -58,6 +62,7 @@ type fetch struct {
 	got      bool   // whether there was one
 	asked    uint64 // start of the question under way
 	opened   bool   // whether its first batch was handed over
+	taken    int    // how many were
 	junk     bool   // whether it brought replies that were not usable
 	missing  uint64 // number of a hole already asked for
 	holed    bool   // whether there is one
@@ -98,6 +103,9 @@ func (f *fetch) questions(ctx context.Context) reply {
 		switch {
 		case r.Ended && f.junk && !f.opened:
 			return reply{err: errUnusable}
+		case r.Ended && f.taken >= longAnswer:
+			failed = 0
+			continue
 		case r.Ended:
 			return reply{ended: true, empty: !f.opened}
 		case ctx.Err() != nil:
@@ -116,7 +124,7 @@ func (f *fetch) questions(ctx context.Context) reply {
 // question asks once. After an interruption it asks for the last batch again, to see that the publisher is still the
 // same.
 func (f *fetch) question(ctx context.Context) (zmq.Result, error) {
-	f.asked, f.opened, f.junk, f.again = f.next, false, false, f.got
+	f.asked, f.opened, f.taken, f.junk, f.again = f.next, false, 0, false, f.got
 	if f.got {
 		f.asked--
 	}
@@ -153,6 +161,7 @@ func (f *fetch) take(ctx context.Context, m events.Message) error {
 		return ctx.Err()
 	}
 	f.next, f.got, f.opened = m.Seq+1, true, true
+	f.taken++
 	return nil
 }
 

@@ -117,7 +117,11 @@ func (l *loop) input(ctx context.Context, in input) {
 func (l *loop) down(ctx context.Context, conn uint64, err error) {
 	l.lastErr = err
 	if conn != 0 && (errors.Is(err, zmq.ErrFrameTooLarge) || errors.Is(err, zmq.ErrMessageTooLarge)) {
-		l.sink.Reject(events.ReasonTooLarge)
+		reason := events.ReasonTooLarge
+		if l.links.bound && conn != l.links.owner {
+			reason = events.ReasonBadFrames // of a stranger: it says nothing of the source
+		}
+		l.sink.Reject(reason)
 	}
 	if l.links.down(conn) {
 		l.session(ctx)

@@ -156,7 +156,7 @@ func source(live, replay string) events.Source {
 // quick are options with short times, but for the cool-down.
 func quick() stream.Options {
 	return stream.Options{
-		Idle: 200 * time.Millisecond, ReplayIdle: 400 * time.Millisecond,
+		Idle: 2 * time.Second, ReplayIdle: 400 * time.Millisecond,
 		BackoffMin: 5 * time.Millisecond, BackoffMax: 50 * time.Millisecond,
 	}
 }
@@ -187,7 +187,7 @@ func feed(t *testing.T, src events.Source, sink events.Sink, o stream.Options) (
 				if !errors.Is(err, context.Canceled) {
 					t.Errorf("ended with %v, want %v", err, context.Canceled)
 				}
-			case <-time.After(2 * time.Second):
+			case <-time.After(10 * time.Second):
 				t.Error("did not end in time")
 			}
 		})

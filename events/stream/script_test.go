@@ -88,8 +88,8 @@ func TestRule8_ReplayFarAheadOfLive(t *testing.T) {
 		lives(c, 0, 2000, 5001)
 		return true
 	})
-	router := serve(t, "ROUTER", func(_ int, c net.Conn) bool {
-		replies(c, 0, 0, 5000)
+	router := serve(t, "ROUTER", func(n int, c net.Conn) bool {
+		replies(c, 0, []uint64{0, 5000}[n], 5000)
 		end(c)
 		return true
 	})
@@ -194,6 +194,28 @@ func TestHoleInTheBufferThatCameLive(t *testing.T) {
 	d.reads(t, "joined 0 complete", "0..4 of 0")
 }
 
+// TestReplayEndsBeforeItsTail: a ROUTER at its high-water mark drops the last batches and has room for END again. An END
+// behind many batches is not believed before a further question brings nothing.
+func TestReplayEndsBeforeItsTail(t *testing.T) {
+	pub := serve(t, "PUB", func(int, net.Conn) bool { return true })
+	router := serve(t, "ROUTER", func(n int, c net.Conn) bool {
+		switch n {
+		case 0:
+			replies(c, 0, 0, 199)
+		case 1:
+			replies(c, 0, 199, 302)
+		default:
+			replies(c, 0, 302, 302)
+		}
+		end(c)
+		return true
+	})
+	d, _ := follow(t, source(pub, router), quick())
+	d.seen(t, "199=0:199", events.StateLive)
+	d.reads(t, "joined 0 complete", "0..302 of 0")
+	d.rejected(t, events.ReasonBadReply, 0)
+}
+
 // TestReplayOfJunk: replies that cannot be used are counted, and the rest applies.
 func TestReplayOfJunk(t *testing.T) {
 	pub := serve(t, "PUB", func(int, net.Conn) bool { return true })
@@ -231,7 +253,7 @@ func TestRule11_RebuildFindsNothing(t *testing.T) {
 	})
 	o := quick()
 	o.ReplayIdle, o.ReplayCooldown = 100*time.Millisecond, 100*time.Millisecond
-	o.Idle = time.Minute // serve answers no heartbeat
+	o.Idle = time.Minute // what serve plays answers no heartbeat, and a lost connection would be asked about anew
 	d, _ := follow(t, source(pub, router), o)
 	d.seen(t, "2=0:2", events.StateLive)
 	close(taken)

@@ -32,8 +32,8 @@ type Result struct {
 	First, Last uint64
 	// Count is the number of batches handed over.
 	Count int
-	// Ended says that the publisher said it has no more. Without it batches may be missing, also in the middle: a
-	// ROUTER drops silently what a slow reader leaves at its high-water mark.
+	// Ended says that the publisher said it has no more. Batches may be missing all the same, in the middle and at the
+	// end: a ROUTER drops silently what a slow reader leaves at its high-water mark.
 	Ended bool
 	// Rejected counts replies that could not be read, by reason.
 	Rejected [events.ReasonCount]int
