@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kvscout/kvscout/events"
 )
@@ -33,9 +34,8 @@ func (f *Fleet) publishLocked() {
 	for i, w := range v.workers {
 		v.byID[w.ID] = i
 		for _, s := range w.Sources {
-			salted := s.Engine != events.EngineTRTLLM
 			if all, seen := v.unsalt[w.Model]; !seen || all {
-				v.unsalt[w.Model] = !salted
+				v.unsalt[w.Model] = !PublishesSalts(s)
 			}
 		}
 		for _, name := range w.Aliases {
@@ -83,6 +83,18 @@ func (f *Fleet) Resolve(name string) (model, adapter string, err error) {
 		return model, name, nil
 	}
 	return "", "", fmt.Errorf("%w: %q", ErrUnknownModel, name)
+}
+
+// PublishesSalts says whether the events of the source's engine tell salted blocks from others (rule 15). TensorRT-LLM's
+// do not, nor those of SGLang before 0.5.19 (sgl-project/sglang#30827). Where no version is stated it is a current one.
+func PublishesSalts(src events.Source) bool {
+	if src.Engine == events.EngineTRTLLM {
+		return false
+	}
+	var major, minor, patch int
+	n, _ := fmt.Sscanf(strings.TrimPrefix(src.Version, "v"), "%d.%d.%d", &major, &minor, &patch)
+	old := cmp.Or(cmp.Compare(major, 0), cmp.Compare(minor, 5), cmp.Compare(patch, 19)) < 0
+	return src.Engine != events.EngineSGLang || n < 3 || !old
 }
 
 // SaltSupported says whether any engine that serves the model publishes cache salts (rule 15).

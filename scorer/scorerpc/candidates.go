@@ -96,15 +96,12 @@ func (s *Service) choose(matches []indexer.Match, q *indexer.Query, want selecti
 // add takes a match, without its numbers if the request is salted and the source's engine publishes no salts: whatever
 // was found, it was not found in the request's namespace.
 func (c *choice) add(m indexer.Match, salted bool) {
-	if salted && !publishesSalts(m.Source) {
+	if salted && !ingest.PublishesSalts(m.Source) {
 		m = indexer.Match{Source: m.Source, BlockSize: m.BlockSize, Bound: m.Bound, Freshness: m.Freshness}
 		c.saltless[m.Source.Worker] = true
 	}
 	c.matches = append(c.matches, m)
 }
-
-// publishesSalts says whether the events of the source's engine tell salted blocks from others.
-func publishesSalts(src events.Source) bool { return src.Engine != events.EngineTRTLLM }
 
 // addUnmatched says of a candidate that no source of the model has what it is: unknown, or of another model.
 func (s *Service) addUnmatched(c *choice, id string) {

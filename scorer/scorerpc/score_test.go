@@ -244,6 +244,21 @@ func TestRule03_Scopes(t *testing.T) {
 	}
 }
 
+// Rule 15: SGLang before 0.5.19 publishes salted blocks like others. A version that is not stated is a current one.
+func TestRule15_OldSGLang(t *testing.T) {
+	for version, refused := range map[string]bool{"0.4.10": true, "0.5.9": true, "v0.5.9": true, "v": false, "": false,
+		"0.5.18.post1": true, "0.5.19": false, "0.5.23": false, "0.6.0": false, "1.0.0": false} {
+		r := start(t, scorerpc.Options{})
+		r.worker(t, "w", "m", events.EngineSGLang, func(w *ingest.Worker) { w.Sources[0].Version = version })
+		_, err := r.Score(t.Context(), connect.NewRequest(&kvscoutv1.ScoreRequest{Tokens: ids(seq(1, 4)), CacheSalt: "s"}))
+		if refused {
+			wantReason(t, err, connect.CodeFailedPrecondition, "SALT_NOT_SUPPORTED_BY_ENGINE")
+		} else if err != nil {
+			t.Errorf("version %q: %v", version, err)
+		}
+	}
+}
+
 // Rule 15 where only some engines cannot tell salts: those are listed, credited with nothing, and named.
 func TestRule15_MixedEngines(t *testing.T) {
 	r := start(t, scorerpc.Options{})

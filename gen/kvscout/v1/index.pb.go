@@ -37,7 +37,8 @@ type WorkerSpec struct {
 	ModelAliases []string `protobuf:"bytes,5,rep,name=model_aliases,json=modelAliases,proto3" json:"model_aliases,omitempty"`
 	// "vllm", "sglang" or "trtllm". Required.
 	Engine string `protobuf:"bytes,6,opt,name=engine,proto3" json:"engine,omitempty"`
-	// Version of the engine, for people. Empty: not stated.
+	// Version of the engine. Empty: not stated, taken for a current one; only SGLang before 0.5.19 is treated otherwise,
+	// which publishes no salts.
 	EngineVersion string `protobuf:"bytes,7,opt,name=engine_version,json=engineVersion,proto3" json:"engine_version,omitempty"`
 	// Tokens per block, used until the stream tells its own sizes, which then count. 0: not stated.
 	BlockSize uint32 `protobuf:"varint,8,opt,name=block_size,json=blockSize,proto3" json:"block_size,omitempty"`
