@@ -3,6 +3,7 @@ package indexer
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/kvscout/kvscout/events"
@@ -19,6 +20,8 @@ type Writer struct {
 	main    *Ledger
 	// partial: a rank that is heard of from now on may have been heard of before, by who had read everything.
 	partial bool
+	// unread counts payloads of which not all could be read.
+	unread atomic.Uint64
 
 	mu     sync.Mutex      // guards ranks and closed; taken before the index's
 	ranks  map[int]*Ledger // of other ranks than the stream's
@@ -49,6 +52,7 @@ func (w *Writer) Apply(seq uint64, payload []byte, received time.Time) {
 		if errors.Is(err, events.ErrTooLarge) {
 			reason = events.ReasonTooLarge
 		}
+		w.unread.Add(1)
 		w.batch.Rejects = append(w.batch.Rejects, reason)
 		if !w.batch.HasRank { // it could be any rank's
 			w.partial = true
@@ -96,6 +100,19 @@ func (w *Writer) each(do func(*Ledger)) {
 	for _, l := range w.ranks {
 		do(l)
 	}
+}
+
+// Unread counts the payloads of which not all could be read.
+func (w *Writer) Unread() uint64 { return w.unread.Load() }
+
+// Rejected counts by events.Reason what was not applied, of whatever rank.
+func (w *Writer) Rejected() (sum [events.ReasonCount]uint64) {
+	w.each(func(l *Ledger) {
+		for r := range sum {
+			sum[r] += l.stats.rejected[r].Load()
+		}
+	})
+	return sum
 }
 
 // Reset drops what the source held.

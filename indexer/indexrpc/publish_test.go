@@ -6,6 +6,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
+	"github.com/vmihailenco/msgpack/v5"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
@@ -59,6 +60,26 @@ func TestRule10_PublishTellsRejects(t *testing.T) {
 	}
 	if got := r.holders(t, tokens(1, 2, 3, 4)); len(got) != 1 {
 		t.Errorf("%d holders, want 1", len(got))
+	}
+}
+
+// A batch of which some events are too large is applied all the same, and what a batch leaves out is told whatever rank
+// it names.
+func TestRule10_PublishCountsBatchesAndEventsApart(t *testing.T) {
+	r := start(t, indexrpc.Options{})
+	r.register(t, "w0")
+	large := append(stored(9, nil, "GPU", 9, 10, 11, 12), strings.Repeat("x", 20000)) // the adapter's name
+	got := r.publish(t, "w0", batch(0, payload(t, large, large, large, stored(1, nil, "GPU", 1, 2, 3, 4))))
+	if got.GetApplied() != 1 || got.GetRejected()["too_large"] != 3 {
+		t.Errorf("answer = %v, want one batch applied, three events too large", got)
+	}
+	third, err := msgpack.Marshal([]any{1.5, []any{[]any{"Unheard"}}, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = r.publish(t, "w0", batch(1, third))
+	if got.GetApplied() != 1 || got.GetRejected()["unknown_event"] != 1 {
+		t.Errorf("answer = %v, want one batch applied, one event of rank 3 not known", got)
 	}
 }
 

@@ -41,8 +41,7 @@ func (f *Fleet) Publish(worker string, rank int, batches []events.Message) (Publ
 	}
 	s.push.Lock()
 	defer s.push.Unlock()
-	ledger := s.writer.Ledger()
-	before := ledger.Stats().Rejected
+	before, unread := s.writer.Rejected(), s.writer.Unread()
 	var out Published
 	for _, m := range batches {
 		if s.Topic != "" && len(m.Topic) > 0 && !bytes.HasPrefix(m.Topic, []byte(s.Topic)) {
@@ -61,15 +60,15 @@ func (f *Fleet) Publish(worker string, rank int, batches []events.Message) (Publ
 		}
 		out.Applied++
 	}
-	out.Next, out.HasNext = s.feed.Next(), ledger.Freshness().HasSequence
+	out.Next, out.HasNext = s.feed.Next(), s.writer.Ledger().Freshness().HasSequence
 	out.Rejected = make(map[events.Reason]uint64)
-	after := ledger.Stats().Rejected
+	after := s.writer.Rejected()
 	for r := range after {
 		if n := after[r] - before[r]; n > 0 && events.Reason(r) != events.ReasonDuplicate {
 			out.Rejected[events.Reason(r)] = n
 		}
 	}
-	out.Applied -= int(out.Rejected[events.ReasonBadPayload] + out.Rejected[events.ReasonTooLarge])
+	out.Applied -= int(s.writer.Unread() - unread)
 	return out, nil
 }
 
