@@ -14,7 +14,7 @@ func TestRule17_Case111_CountersNeverGoBelowZero(t *testing.T) {
 	}
 	r.apply("w1", cleared())
 	r.apply("w1", cleared())
-	r.apply("w1", chain(101, 5))
+	r.apply("w1", chainOf(101, 5))
 	if s := r.x.Stats(); s.HolderBlocks != 5 || s.Blocks != 5 {
 		t.Errorf("%+v, want 5 blocks", s)
 	}
@@ -40,7 +40,7 @@ func TestRule17_Case74_HandlesFollowBlocks(t *testing.T) {
 	r := newRig(t, "w1", "w2")
 	fork := []uint32{1, 2, 3, 4, 55, 56, 57, 58}
 	for _, id := range []string{"w1", "w2"} {
-		r.apply(id, chain(101, 4))
+		r.apply(id, chainOf(101, 4))
 		r.apply(id, store(hashes(201, 202), nil, fork, 4))
 		r.books(id, r.w[id].Ledger())
 	}

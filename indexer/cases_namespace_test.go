@@ -20,7 +20,7 @@ func TestRule03_Case26_ModelsApart(t *testing.T) {
 	r := newRig(t)
 	for _, id := range []string{"1", "2"} {
 		r.open("w"+id, events.Source{Worker: "w" + id, Engine: events.EngineVLLM, Model: "m" + id})
-		r.apply("w"+id, chain(101, 1))
+		r.apply("w"+id, chainOf(101, 1))
 	}
 	for model, workers := range map[string]map[string]int{"m1": {"w1": 4}, "m2": {"w2": 4}, "m3": {}} {
 		for _, id := range []string{"w1", "w2"} {
@@ -34,9 +34,9 @@ func TestRule03_Case26_ModelsApart(t *testing.T) {
 
 func TestRule03_Case81_OneHashInTwoNamespaces(t *testing.T) {
 	r := newRig(t, "w1")
-	salted := extended(chain(101, 1), atExtras, []any{[]any{"t-a"}})
+	salted := extended(chainOf(101, 1), atExtras, []any{[]any{"t-a"}})
 	r.apply("w1", salted)
-	r.apply("w1", chain(101, 1))
+	r.apply("w1", chainOf(101, 1))
 	r.held("w1", span(1, 4).salted("t-a"), 4)
 	r.held("w1", span(1, 4), 4)
 	r.held("w1", span(1, 4).salted("t-b"), 0)
@@ -68,8 +68,8 @@ func TestRule03_Case81_ChildrenOfASharedParent(t *testing.T) {
 // A placeholder that fits blocks of two namespaces credits neither.
 func TestRule03_Case81_AmbiguousPlaceholder(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", extended(chain(101, 1), atExtras, []any{[]any{"t-a"}}))
-	r.apply("w1", chain(101, 1))
+	r.apply("w1", extended(chainOf(101, 1), atExtras, []any{[]any{"t-a"}}))
+	r.apply("w1", chainOf(101, 1))
 	r.apply("w1", store(hashes(101), nil, nil, 0, nil, "CPU"))
 	for _, salt := range []string{"", "t-a"} {
 		if m := r.match("w1", span(1, 5).salted(salt)); m.With[events.TierHost] != 4 || m.Covered[events.TierHost] != 0 {
@@ -115,8 +115,8 @@ func TestRule03_Case83_ThreePlacesOfASalt(t *testing.T) {
 
 func TestRule03_Case127_EmptySaltIsNone(t *testing.T) {
 	r := newRig(t, "w1", "w2")
-	r.apply("w1", extended(chain(101, 1), atExtras, []any{[]any{""}}))
-	r.apply("w2", chain(101, 1))
+	r.apply("w1", extended(chainOf(101, 1), atExtras, []any{[]any{""}}))
+	r.apply("w2", chainOf(101, 1))
 	for _, id := range []string{"w1", "w2"} {
 		r.held(id, span(1, 4), 4)
 		r.held(id, span(1, 4).salted(""), 4)
@@ -184,7 +184,7 @@ func TestRule03_Case40_ImageAcrossBlocks(t *testing.T) {
 func TestRule03_Case126_WholeImageIDs(t *testing.T) {
 	r := newRig(t, "w1")
 	stored, asked := strings.Repeat("1", 60)+"beef", strings.Repeat("2", 60)+"beef"
-	r.apply("w1", extended(chain(101, 1), atExtras, []any{image(stored, 0)}))
+	r.apply("w1", extended(chainOf(101, 1), atExtras, []any{image(stored, 0)}))
 	r.held("w1", span(1, 4).pictured(Feature{Hash: asked, Length: 4}), 0)
 	r.held("w1", span(1, 4).pictured(Feature{Hash: stored, Length: 4}), 4)
 }
@@ -205,7 +205,7 @@ func TestRule13_Case103_ImagesWithoutIDs(t *testing.T) {
 // Digests of prompt embeddings cannot be told by a request, so their blocks match none.
 func TestRule03_OpaqueExtrasMatchNothing(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", extended(chain(101, 1), atExtras, []any{[]any{[]byte{1, 2, 3}}}))
+	r.apply("w1", extended(chainOf(101, 1), atExtras, []any{[]any{[]byte{1, 2, 3}}}))
 	r.held("w1", span(1, 4), 0)
 	r.apply("w1", extended(store(hashes(201), nil, sequence(11, 14), 4), atExtras, []any{[]any{"one", "two"}}))
 	for _, salt := range []string{"", "one", "two"} {

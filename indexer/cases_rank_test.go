@@ -13,8 +13,8 @@ import (
 
 func TestRule02_Case7_RanksAreSources(t *testing.T) {
 	r := newRig(t, "w1/0", "w1/1")
-	r.apply("w1/0", chain(101, 1))
-	r.apply("w1/1", chain(101, 1))
+	r.apply("w1/0", chainOf(101, 1))
+	r.apply("w1/1", chainOf(101, 1))
 	r.held("w1/0", span(1, 4), 4)
 	r.held("w1/1", span(1, 4), 4)
 	r.apply("w1/1", remove(101))
@@ -24,7 +24,7 @@ func TestRule02_Case7_RanksAreSources(t *testing.T) {
 
 func TestRule12_Case27_ClosingOneRank(t *testing.T) {
 	r := newRig(t, "w1/0", "w1/1")
-	r.apply("w1/0", chain(101, 2))
+	r.apply("w1/0", chainOf(101, 2))
 	r.apply("w1/1", store(hashes(101, 102, 103), nil, sequence(1, 12), 4))
 	r.w["w1/1"].Close()
 	if _, ok := r.find("w1/1", span(1, 8)); ok {
@@ -39,7 +39,7 @@ func TestRule12_Case27_ClosingOneRank(t *testing.T) {
 func TestRule02_Case55_RankOnTheWireWins(t *testing.T) {
 	r := newRig(t, "w1/2")
 	r.w["w1/2"].State(events.StateLive, nil)
-	r.batch("w1/2", []any{1.5, []any{chain(101, 1)}})
+	r.batch("w1/2", []any{1.5, []any{chainOf(101, 1)}})
 	r.batch("w1/2", []any{1.5, []any{store(hashes(102), 101, sequence(5, 8), 4)}, nil})
 	r.batch("w1/2", []any{1.5, []any{store(hashes(201), nil, sequence(11, 14), 4)}, 5})
 	r.held("w1/2", span(1, 8), 8)
@@ -58,7 +58,7 @@ func TestRule02_Case55_RankOnTheWireWins(t *testing.T) {
 // A rank that has a stream of its own is not written by another.
 func TestRule10_Case55_RankOfAnotherStream(t *testing.T) {
 	r := newRig(t, "w1/0", "w1/1")
-	r.batch("w1/0", []any{1.5, []any{chain(101, 1)}, 1})
+	r.batch("w1/0", []any{1.5, []any{chainOf(101, 1)}, 1})
 	r.held("w1/0", span(1, 4), 0)
 	r.held("w1/1", span(1, 4), 0)
 	r.rejected("w1/0", events.ReasonRankUnknown, 1)
@@ -66,8 +66,8 @@ func TestRule10_Case55_RankOfAnotherStream(t *testing.T) {
 
 func TestRule02_Case56_ClearIsOneRanks(t *testing.T) {
 	r := newRig(t, "w1/0", "w1/1")
-	r.apply("w1/0", chain(101, 1))
-	r.apply("w1/1", chain(101, 1))
+	r.apply("w1/0", chainOf(101, 1))
+	r.apply("w1/1", chainOf(101, 1))
 	r.batch("w1/1", []any{1.5, []any{cleared()}, 1})
 	r.held("w1/0", span(1, 4), 4)
 	r.held("w1/1", span(1, 4), 0)

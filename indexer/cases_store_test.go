@@ -37,7 +37,7 @@ func TestRule10_Case22_BlockSizeZeroOrNegative(t *testing.T) {
 	r.apply("w1",
 		store(hashes(101), nil, nil, 0, nil, "CPU"),
 		store(hashes(102), nil, sequence(1, 4), -4),
-		chain(201, 1))
+		chainOf(201, 1))
 	r.rejected("w1", events.ReasonUnknownBlock, 1)
 	r.rejected("w1", events.ReasonBadBlockSize, 1)
 	r.held("w1", span(1, 4), 4)
@@ -48,7 +48,7 @@ func TestRule10_Case22_BlockSizeZeroOrNegative(t *testing.T) {
 
 func TestRule01_Case23_HashesDoNotCoverTheTokens(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", chain(101, 3))
+	r.apply("w1", chainOf(101, 3))
 	r.apply("w1", store(hashes(105), 103, sequence(13, 20), 4))
 	r.apply("w1", store(hashes(106), 105, sequence(21, 24), 4))
 	r.held("w1", span(1, 24), 12)
@@ -69,7 +69,7 @@ func TestRule10_Case155_TokensThatAreNone(t *testing.T) {
 	for i, bad := range []any{-1, int64(4294967296), "9f3c"} {
 		r.apply("w1", []any{"BlockStored", hashes(101 + i), nil, []any{1, bad, 3, 4}, 4})
 	}
-	r.apply("w1", []any{"BlockStored", hashes(201), nil, []any{1, -1, 3, 4}, 4}, chain(301, 1)) // and one good
+	r.apply("w1", []any{"BlockStored", hashes(201), nil, []any{1, -1, 3, 4}, 4}, chainOf(301, 1)) // and one good
 	r.rejected("w1", events.ReasonBadToken, 4)
 	r.held("w1", prompt(1, 4294967295, 3, 4), 0)
 	r.held("w1", prompt(1, 0, 3, 4), 0)
@@ -78,7 +78,7 @@ func TestRule10_Case155_TokensThatAreNone(t *testing.T) {
 
 func TestRule10_BadPayloadCostsItself(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", chain(101, 1))
+	r.apply("w1", chainOf(101, 1))
 	r.batch("w1", "no batch")
 	r.apply("w1", store(hashes(102), 101, sequence(5, 8), 4))
 	r.held("w1", span(1, 8), 8)
@@ -109,7 +109,7 @@ func TestRule10_Case80_OwnParent(t *testing.T) {
 
 func TestRule10_Case91_FirstMeaningStays(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", chain(101, 1))
+	r.apply("w1", chainOf(101, 1))
 	r.apply("w1", store(hashes(102), 101, sequence(5, 8), 4))
 	r.apply("w1", store(hashes(101), 102, sequence(5, 8), 4))
 	r.rejected("w1", events.ReasonConflict, 1)
@@ -125,7 +125,7 @@ func TestRule09_Case6_UnknownParentIsNoRoot(t *testing.T) {
 	r.held("w1", span(9, 12), 0)
 	r.held("w1", span(1, 12), 0)
 	r.orphans("w1", 1)
-	r.apply("w1", chain(101, 2)) // the late parent
+	r.apply("w1", chainOf(101, 2)) // the late parent
 	r.held("w1", span(1, 12), 12)
 	r.held("w1", span(9, 12), 0)
 	r.orphans("w1", 0)
@@ -137,7 +137,7 @@ func TestRule09_OrphansBehindRemovedOrphans(t *testing.T) {
 	r.apply("w1", store(hashes(103), 102, sequence(9, 12), 4))
 	r.apply("w1", store(hashes(102, 112), 101, append(sequence(5, 8), sequence(25, 28)...), 4))
 	r.apply("w1", remove(102))
-	r.apply("w1", chain(101, 1))
+	r.apply("w1", chainOf(101, 1))
 	r.orphans("w1", 0)
 	r.held("w1", span(1, 12), 4)
 	r.apply("w1", store(hashes(102), 101, sequence(5, 8), 4))
@@ -148,7 +148,7 @@ func TestRule09_OrphansBehindRemovedOrphans(t *testing.T) {
 
 func TestRule09_Case140_ParentOfAnotherWorker(t *testing.T) {
 	r := newRig(t, "p1", "d1")
-	r.apply("p1", chain(101, 2))
+	r.apply("p1", chainOf(101, 2))
 	r.apply("d1", store(hashes(103), 102, sequence(9, 12), 4))
 	r.held("p1", span(1, 12), 8)
 	r.held("d1", span(1, 12), 0)
@@ -157,8 +157,8 @@ func TestRule09_Case140_ParentOfAnotherWorker(t *testing.T) {
 
 func TestRule09_Case11_ClearForgetsParentsAndOrphans(t *testing.T) {
 	r := newRig(t, "w1", "w2")
-	r.apply("w1", chain(101, 2))
-	r.apply("w2", chain(101, 2))
+	r.apply("w1", chainOf(101, 2))
+	r.apply("w2", chainOf(101, 2))
 	r.apply("w1", store(hashes(301), 300, sequence(5, 8), 4))
 	r.apply("w1", cleared())
 	r.held("w1", span(1, 12), 0)
@@ -175,20 +175,20 @@ func TestRule09_Case11_ClearForgetsParentsAndOrphans(t *testing.T) {
 
 func TestRule08_Case129_ListOrderWithinABatch(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", chain(101, 1))
-	r.apply("w1", remove(101), chain(101, 1))
+	r.apply("w1", chainOf(101, 1))
+	r.apply("w1", remove(101), chainOf(101, 1))
 	r.held("w1", span(1, 4), 4)
-	r.apply("w1", chain(101, 1), remove(101), remove(101))
+	r.apply("w1", chainOf(101, 1), remove(101), remove(101))
 	r.held("w1", span(1, 4), 0)
-	r.apply("w1", chain(101, 1), cleared(), chain(201, 2))
+	r.apply("w1", chainOf(101, 1), cleared(), chainOf(201, 2))
 	r.held("w1", span(1, 8), 8)
-	r.apply("w1", chain(101, 1), cleared())
+	r.apply("w1", chainOf(101, 1), cleared())
 	r.held("w1", span(1, 8), 0)
 }
 
 func TestRule08_Case51_CopiesAreCounted(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", chain(101, 3))
+	r.apply("w1", chainOf(101, 3))
 	r.apply("w1", store(hashes(103), 102, sequence(9, 12), 4))
 	r.apply("w1", remove(103))
 	r.held("w1", span(1, 12), 12)
@@ -203,7 +203,7 @@ func TestRule08_Case99_ReuseReportsAreNoCopies(t *testing.T) {
 		r := newRig(t)
 		r.open("w1", events.Source{Worker: "w1", Engine: events.EngineVLLM, Model: "m", ReuseReports: reports})
 		for range 4 {
-			r.apply("w1", chain(101, 2))
+			r.apply("w1", chainOf(101, 2))
 		}
 		r.apply("w1", remove(102))
 		want := map[bool]int{true: 4, false: 8}[reports]
@@ -218,18 +218,18 @@ func TestRule08_Case99_ReuseReportsAreNoCopies(t *testing.T) {
 func TestRule08_Case99_NotEveryRepeatIsAReport(t *testing.T) {
 	r := newRig(t)
 	r.open("w1", events.Source{Worker: "w1", Engine: events.EngineVLLM, Model: "m", ReuseReports: true})
-	r.apply("w1", chain(101, 1), chain(101, 1))
+	r.apply("w1", chainOf(101, 1), chainOf(101, 1))
 	r.apply("w1", remove(101))
 	r.held("w1", span(1, 4), 4)
-	r.apply("w1", chain(101, 2)) // 102 is new, so 101 is a second copy
+	r.apply("w1", chainOf(101, 2)) // 102 is new, so 101 is a second copy
 	r.apply("w1", remove(101))
 	r.held("w1", span(1, 8), 8)
 }
 
 func TestRule08_Case122_OverlappingStores(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", chain(101, 2))
-	r.apply("w1", chain(101, 3))
+	r.apply("w1", chainOf(101, 2))
+	r.apply("w1", chainOf(101, 3))
 	r.apply("w1", store(hashes(103), 102, sequence(9, 12), 4))
 	blocks := func() int { return r.x.Stats().HolderBlocks }
 	if n := blocks(); n != 3 {
@@ -261,7 +261,7 @@ func TestRule08_Case130_OverlappingChunks(t *testing.T) {
 
 func TestRule10_Case59_UnknownHashInARemoval(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", chain(101, 3))
+	r.apply("w1", chainOf(101, 3))
 	r.apply("w1", remove(999, 103, 102))
 	r.held("w1", span(1, 12), 4)
 	r.rejected("w1", events.ReasonUnknownRemoval, 1)
@@ -270,7 +270,7 @@ func TestRule10_Case59_UnknownHashInARemoval(t *testing.T) {
 func TestRule08_Case60_AnyOrderOfRemovals(t *testing.T) {
 	for _, order := range [][]int{{101, 102, 103}, {103, 101, 102}, {102, 101, 103}, {103, 102, 101}} {
 		r := newRig(t, "w1")
-		r.apply("w1", chain(101, 3))
+		r.apply("w1", chainOf(101, 3))
 		for _, h := range order {
 			r.apply("w1", remove(h))
 		}
@@ -285,7 +285,7 @@ func TestRule08_Case60_AnyOrderOfRemovals(t *testing.T) {
 
 func TestRule10_Case131_PartialBlocks(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", chain(101, 1))
+	r.apply("w1", chainOf(101, 1))
 	partial := store(hashes(201), 101, sequence(5, 7), 4)
 	r.apply("w1", partial)
 	r.apply("w1", remove(201))
@@ -301,7 +301,7 @@ func TestRule10_Case131_PartialBlocks(t *testing.T) {
 
 func TestRule10_Case123_ManyPartialBlocks(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", chain(101, 1))
+	r.apply("w1", chainOf(101, 1))
 	for range 1000 {
 		r.apply("w1", store(hashes(201), 101, []uint32{9, 10}, 4), remove(201))
 	}

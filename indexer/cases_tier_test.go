@@ -48,7 +48,7 @@ func TestRule05_Case38_Placeholders(t *testing.T) {
 // A placeholder that leaves its group out means the group that keeps every block.
 func TestRule05_Case38_PlaceholderWithoutItsGroup(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", extended(chain(101, 2), atGroup, 0, "full_attention"))
+	r.apply("w1", extended(chainOf(101, 2), atGroup, 0, "full_attention"))
 	r.apply("w1", store(hashes(101, 102), nil, nil, 0, nil, "CPU"))
 	r.tiers("w1", span(1, 9), 8, 8)
 	r.apply("w1", []any{"BlockRemoved", hashes(101, 102), "GPU", 0})
@@ -143,7 +143,7 @@ func TestRule04_Case136_TwoTreesOfOneWorker(t *testing.T) {
 
 func TestRule04_Case135_NoCanonicalSize(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", chain(101, 5))
+	r.apply("w1", chainOf(101, 5))
 	r.apply("w1", remove(104))
 	r.held("w1", span(1, 20), 12)
 }
@@ -160,7 +160,7 @@ func TestRule04_Case106_AuxiliaryCache(t *testing.T) {
 
 func TestRule04_BlockSizeOfAParent(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", chain(101, 2))
+	r.apply("w1", chainOf(101, 2))
 	r.apply("w1", store(hashes(103), 102, sequence(9, 16), 8))
 	r.rejected("w1", events.ReasonBlockSizeMismatch, 1)
 	r.held("w1", span(1, 16), 8)
@@ -168,8 +168,8 @@ func TestRule04_BlockSizeOfAParent(t *testing.T) {
 
 func TestRule06_Case14_GroupsApart(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", extended(chain(101, 2), atGroup, 0, "full_attention"))
-	r.apply("w1", extended(chain(101, 2), atGroup, 1, "sliding_window", 4))
+	r.apply("w1", extended(chainOf(101, 2), atGroup, 0, "full_attention"))
+	r.apply("w1", extended(chainOf(101, 2), atGroup, 1, "sliding_window", 4))
 	r.held("w1", span(1, 8), 8)
 	r.apply("w1", []any{"BlockRemoved", hashes(101), nil, 1})
 	r.held("w1", span(1, 8), 8)
@@ -186,7 +186,7 @@ func TestRule06_Case41_AttentionIsGroup3(t *testing.T) {
 	for g := range 3 {
 		r.apply("w1", extended(store(hashes(101), nil, sequence(1, 20), 4), atGroup, g, "mamba"))
 	}
-	r.apply("w1", extended(chain(101, 5), atGroup, 3, "mla_attention"))
+	r.apply("w1", extended(chainOf(101, 5), atGroup, 3, "mla_attention"))
 	r.held("w1", span(1, 20), 20)
 	r.rejected("w1", events.ReasonUnknownBlock, 3)
 }
@@ -196,7 +196,7 @@ func TestRule06_Case41_AttentionIsGroup3(t *testing.T) {
 func TestRule06_SparseStoreBeforeItsDenseOne(t *testing.T) {
 	r := newRig(t, "w1")
 	window := extended(store(hashes(104, 105), nil, sequence(1, 20), 4), atGroup, 1, "sliding_window", 8)
-	full := extended(chain(101, 5), atGroup, 0, "full_attention")
+	full := extended(chainOf(101, 5), atGroup, 0, "full_attention")
 	r.apply("w1", window, full)
 	r.rejected("w1", events.ReasonUnknownBlock, 0)
 	// A window of 8 needs ceil(7/4) = 2 blocks before the end: 104 and 105 for 20 tokens.
@@ -264,7 +264,7 @@ func TestRule06_WindowWithEAGLE(t *testing.T) {
 	r := newRig(t)
 	r.open("w1", events.Source{Worker: "w1", Engine: events.EngineVLLM, Model: "m", SpeculativeEAGLE: true})
 	r.apply("w1", extended(store(hashes(103, 104), nil, sequence(1, 16), 4), atGroup, 1, "sliding_window", 4),
-		extended(chain(101, 4), atGroup, 0, "full_attention"))
+		extended(chainOf(101, 4), atGroup, 0, "full_attention"))
 	if m := r.match("w1", span(1, 17)); m.Reusable != 12 {
 		t.Errorf("reusable %d, want 12: the two last blocks serve a window of one and the one dropped", m.Reusable)
 	}
@@ -274,14 +274,14 @@ func TestRule06_WindowWithEAGLE(t *testing.T) {
 // beside it, where there is one, bounds it from above.
 func TestRule01_UnknownKindsStopAtHoles(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", extended(chain(101, 3), atGroup, 0, "quantum_attention"))
+	r.apply("w1", extended(chainOf(101, 3), atGroup, 0, "quantum_attention"))
 	r.held("w1", span(1, 12), 12)
 	r.apply("w1", []any{"BlockRemoved", hashes(102), nil, 0})
 	r.held("w1", span(1, 12), 4)
 	if b := r.match("w1", span(1, 12)).Bound; b.Kind != Estimate {
 		t.Errorf("bound %v, want an estimate: it may accept what lies behind the hole", b)
 	}
-	r.apply("w1", extended(chain(101, 3), atGroup, 1, "full_attention"))
+	r.apply("w1", extended(chainOf(101, 3), atGroup, 1, "full_attention"))
 	if b := r.match("w1", span(1, 12)).Bound; b.Kind != Upper {
 		t.Errorf("bound %v, want an upper one", b)
 	}

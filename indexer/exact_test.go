@@ -27,7 +27,7 @@ func (r *rig) source(id string, src events.Source) {
 // What could not be read of a batch may have come after the batch's own clear, so that clear does not make up for it.
 func TestRule13_UnreadBehindAClear(t *testing.T) {
 	r := newRig(t, "w1", "w2", "w3")
-	r.apply("w1", cleared(), chain(101, 1), []any{"BlockPinned", hashes(101)})
+	r.apply("w1", cleared(), chainOf(101, 1), []any{"BlockPinned", hashes(101)})
 	r.bound("w1", span(1, 4), Estimate, "events_unread")
 	r.apply("w1", cleared())
 	r.bound("w1", span(1, 4), Exact)
@@ -44,7 +44,7 @@ func TestRule13_LateJoinOfARankOnTheWire(t *testing.T) {
 	r.w["w1/0"].Joined(281, false)
 	r.batch("w1/0", []any{1.5, []any{cleared()}, 0})
 	r.bound("w1/0", span(1, 4), Exact)
-	r.batch("w1/0", []any{1.5, []any{chain(101, 1)}, 5})
+	r.batch("w1/0", []any{1.5, []any{chainOf(101, 1)}, 5})
 	r.bound("w1/5", span(1, 4), Lower, "history_missing")
 	r.batch("w1/0", []any{1.5, []any{cleared()}, 5})
 	r.bound("w1/5", span(1, 4), Exact)
@@ -54,19 +54,19 @@ func TestRule13_LateJoinOfARankOnTheWire(t *testing.T) {
 func TestRule13_DoubtsOfRanksOnTheWire(t *testing.T) {
 	r := newRig(t, "w1/0")
 	r.batch("w1/0", []any{1.5, []any{[]any{"BlockPinned"}}, 0})
-	r.batch("w1/0", []any{1.5, []any{chain(101, 1)}, 5})
+	r.batch("w1/0", []any{1.5, []any{chainOf(101, 1)}, 5})
 	r.bound("w1/0", span(1, 4), Estimate, "events_unread")
 	r.bound("w1/5", span(1, 4), Exact)
 	r.batch("w1/0", "no batch")
 	r.bound("w1/5", span(1, 4), Estimate, "events_unread")
-	r.batch("w1/0", []any{1.5, []any{chain(101, 1)}, 6})
+	r.batch("w1/0", []any{1.5, []any{chainOf(101, 1)}, 6})
 	r.bound("w1/6", span(1, 4), Lower, "history_missing")
 }
 
 // A stream whose batches name the rank of another stream says nothing of its own rank.
 func TestRule13_Case55_BatchesOfAnotherStreamsRank(t *testing.T) {
 	r := newRig(t, "w1/0", "w1/1")
-	r.batch("w1/1", []any{1.5, []any{chain(101, 1)}, 0})
+	r.batch("w1/1", []any{1.5, []any{chainOf(101, 1)}, 0})
 	r.bound("w1/1", span(1, 4), Estimate, "events_unread")
 	r.bound("w1/0", span(1, 4), Exact)
 }
@@ -76,7 +76,7 @@ func TestRule13_Case55_BatchesOfAnotherStreamsRank(t *testing.T) {
 func TestRule06_StoreWithoutHashes(t *testing.T) {
 	r := newRig(t, "w1")
 	r.apply("w1", extended(store([]any{}, nil, sequence(1, 8), 4), atGroup, 1, "sliding_window", 8),
-		extended(chain(101, 2), atGroup, 0, "full_attention"))
+		extended(chainOf(101, 2), atGroup, 0, "full_attention"))
 	m := r.match("w1", span(1, 9))
 	if m.Held != 8 || m.Reusable != 0 {
 		t.Errorf("held %d, reusable %d; want 8 and, without a block of the window, 0", m.Held, m.Reusable)
@@ -88,8 +88,8 @@ func TestRule06_StoreWithoutHashes(t *testing.T) {
 func TestRule06_SparseStoreBehindAStoreOfTheSameBatch(t *testing.T) {
 	r := newRig(t, "w1")
 	r.apply("w1",
-		extended(chain(101, 1), atGroup, 1, "sliding_window", 4),
-		extended(chain(101, 1), atGroup, 0, "full_attention"),
+		extended(chainOf(101, 1), atGroup, 1, "sliding_window", 4),
+		extended(chainOf(101, 1), atGroup, 0, "full_attention"),
 		extended(store(hashes(103), 101, sequence(5, 12), 4), atGroup, 1, "sliding_window", 4),
 		extended(store(hashes(102, 103), 101, sequence(5, 12), 4), atGroup, 0, "full_attention"))
 	r.rejected("w1", events.ReasonUnknownBlock, 0)
@@ -103,21 +103,21 @@ func TestRule06_SparseStoreBehindAStoreOfTheSameBatch(t *testing.T) {
 func TestRule13_GroupsWhoseRulesAreNotKnown(t *testing.T) {
 	r := newRig(t, "kinds", "single", "sizes", "dense")
 	r.source("eagle", events.Source{Engine: events.EngineVLLM, SpeculativeEAGLE: true})
-	window := extended(chain(101, 2), atGroup, 1, "sliding_window", 4)
+	window := extended(chainOf(101, 2), atGroup, 1, "sliding_window", 4)
 	// Kinds are announced since vllm-project/vllm#40984 only, group numbers before.
-	r.apply("kinds", extended(chain(101, 2), atGroup, 0), extended(chain(101, 2), atGroup, 1))
+	r.apply("kinds", extended(chainOf(101, 2), atGroup, 0), extended(chainOf(101, 2), atGroup, 1))
 	r.bound("kinds", span(1, 9), Estimate, "group_rules_unknown")
-	r.apply("single", extended(chain(101, 2), atGroup, 0))
+	r.apply("single", extended(chainOf(101, 2), atGroup, 0))
 	r.bound("single", span(1, 9), Exact)
-	r.apply("eagle", window, extended(chain(101, 2), atGroup, 0, "full_attention"))
+	r.apply("eagle", window, extended(chainOf(101, 2), atGroup, 0, "full_attention"))
 	r.bound("eagle", span(1, 9), Estimate, "group_rules_unknown")
 	// A window group with blocks of its own size, some known by the other group's hashes only.
-	r.apply("sizes", extended(chain(101, 4), atGroup, 0, "full_attention"),
+	r.apply("sizes", extended(chainOf(101, 4), atGroup, 0, "full_attention"),
 		extended(store(hashes(104), nil, sequence(1, 16), 8), atGroup, 1, "sliding_window", 8))
 	r.bound("sizes", span(1, 17), Estimate, "group_rules_unknown")
 	// A store that covers not all of its range, of a group without a kind: a sparse one, of which we know nothing.
 	r.apply("dense", extended(store(hashes(102), nil, sequence(1, 8), 4), atGroup, 1),
-		extended(chain(101, 2), atGroup, 0))
+		extended(chainOf(101, 2), atGroup, 0))
 	r.bound("dense", span(1, 9), Estimate, "events_unread", "stores_refused")
 }
 
@@ -127,9 +127,9 @@ func TestRule13_RepeatedStoresBetrayANamespace(t *testing.T) {
 	r := newRig(t, "vllm")
 	r.source("sglang", events.Source{Engine: events.EngineSGLang})
 	for _, id := range []string{"vllm", "sglang"} {
-		r.apply(id, chain(101, 1))
+		r.apply(id, chainOf(101, 1))
 		r.bound(id, span(1, 4), Exact)
-		r.apply(id, chain(101, 1))
+		r.apply(id, chainOf(101, 1))
 	}
 	r.bound("vllm", span(1, 4), Exact) // a second copy
 	r.bound("sglang", span(1, 4), Upper, "hidden_namespace")
@@ -173,7 +173,7 @@ func TestRule13_KeysOfOneSizeOfTwo(t *testing.T) {
 func TestRule13_KeysThatEndBeforeTheWindow(t *testing.T) {
 	r := newRig(t, "w1")
 	r.apply("w1", extended(store(hashes(104), nil, sequence(1, 16), 4), atGroup, 1, "sliding_window", 4),
-		extended(chain(101, 4), atGroup, 0, "full_attention"))
+		extended(chainOf(101, 4), atGroup, 0, "full_attention"))
 	q := Query{Model: "m", Keys: Keys(sequence(1, 8), nil, 4, false, Namespace{}), KeySize: 4, PromptTokens: 17}
 	if m := r.match("w1", q); m.Reusable != 0 {
 		t.Errorf("reusable %d, want 0", m.Reusable)
@@ -235,7 +235,7 @@ func TestRule13_BehindTheStream(t *testing.T) {
 	w := r.w["w1"]
 	w.State(events.StateConnecting, nil)
 	r.bound("w1", span(1, 4), Exact) // nothing was heard, and told to be all
-	r.apply("w1", chain(101, 1))
+	r.apply("w1", chainOf(101, 1))
 	for state, kind := range map[events.State]BoundKind{
 		events.StateLive: Exact, events.StateConnecting: Estimate, events.StateReplaying: Estimate,
 	} {
@@ -257,8 +257,8 @@ func TestRule13_Case100_UnknownMedium(t *testing.T) {
 func TestRule13_ReportsOfAHybridEngine(t *testing.T) {
 	r := newRig(t)
 	r.source("w1", events.Source{Engine: events.EngineVLLM, ReuseReports: true})
-	full := extended(chain(101, 2), atGroup, 0, "full_attention")
-	r.apply("w1", extended(chain(101, 2), atGroup, 1, "sliding_window", 4), full)
+	full := extended(chainOf(101, 2), atGroup, 0, "full_attention")
+	r.apply("w1", extended(chainOf(101, 2), atGroup, 1, "sliding_window", 4), full)
 	r.bound("w1", span(1, 9), Exact)
 	r.apply("w1", full)
 	r.bound("w1", span(1, 9), Lower, "stores_refused")

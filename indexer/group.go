@@ -39,6 +39,31 @@ type groups []group
 type table struct {
 	groups
 	since uint64 // Index.clears at the clear that made it; what was read of the tree before that is gone
+	lanes []laneOf
+	sizes []int // all block sizes of the groups, ascending
+	// plain: one lane of the device, of one group that keeps every block, in one block size.
+	plain bool
+}
+
+func newTable(src events.Source, g groups, since uint64, lanes []laneOf) *table {
+	t := &table{groups: g, since: since, lanes: lanes}
+	for i := range g {
+		for _, s := range g[i].sizes {
+			if !slices.Contains(t.sizes, s) {
+				t.sizes = append(t.sizes, s)
+			}
+		}
+	}
+	slices.Sort(t.sizes)
+	t.plain = len(g) == 1 && g[0].spec.Dense() && len(t.sizes) == 1 && len(lanes) == 1 &&
+		lanes[0].bit == bit(0, events.TierDevice) && !witnessed(src)
+	return t
+}
+
+// publishLanes adds a lane to what is published about the source.
+func (l *Ledger) publishLanes(add laneOf) {
+	t := l.table.Load()
+	l.table.Store(newTable(l.src, t.groups, t.since, append(slices.Clone(t.lanes), add)))
 }
 
 // find is the position of the group that an event names. An event without one means the only group that keeps every

@@ -179,8 +179,8 @@ func removeFrom(medium string, list ...int) []any { return append(remove(list...
 
 func cleared() []any { return []any{"AllBlocksCleared"} }
 
-// chain is a store of consecutive hashes from first on that cover tokens from 1 on, in blocks of 4.
-func chain(first, blocks int) []any {
+// chainOf is a store of consecutive hashes from first on that cover tokens from 1 on, in blocks of 4.
+func chainOf(first, blocks int) []any {
 	var list []any
 	for i := range blocks {
 		list = append(list, first+i)

@@ -3,6 +3,7 @@ package indexer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -21,6 +22,8 @@ type Options struct {
 	// KeepOnGap keeps what a source held when batches are lost for good, and flags its answers as upper bounds; false
 	// drops it (rule 11).
 	KeepOnGap bool
+	// Plain makes the index keep its blocks in the plain reference structure, to compare answers with.
+	Plain bool
 }
 
 const defaultMaxOrphanBlocks = 65536
@@ -31,10 +34,14 @@ type Index struct {
 	tree     tree
 	families *xsync.Map[family, []*scope]
 	sources  *xsync.Map[slot, *Ledger]
+	// models lists the sources of a model; the lists are replaced, never changed.
+	models *xsync.Map[string, []*Ledger]
 	// adapters finds the models under which blocks of an adapter are held, each as often as scopes hold some.
 	adapters *xsync.Map[string, []string]
 	version  atomic.Uint64
 	clears   atomic.Uint64 // of all sources so far
+
+	readers sync.Pool // of *Reader
 
 	mu sync.Mutex // guards ids, lastSlot, what tree and scope call "writers only", and every Ledger's book
 	// ids finds an open source by its id.
@@ -47,14 +54,20 @@ func New(opts Options) *Index {
 	if opts.MaxOrphanBlocks <= 0 {
 		opts.MaxOrphanBlocks = defaultMaxOrphanBlocks
 	}
-	return &Index{
+	x := &Index{
 		opts:     opts,
-		tree:     newTrie(),
+		tree:     newChains(),
 		families: xsync.NewMap[family, []*scope](),
 		sources:  xsync.NewMap[slot, *Ledger](),
 		adapters: xsync.NewMap[string, []string](),
+		models:   xsync.NewMap[string, []*Ledger](),
 		ids:      make(map[string]*Ledger),
 	}
+	if opts.Plain {
+		x.tree = newTrie()
+	}
+	x.readers.New = func() any { return x.NewReader() }
+	return x
 }
 
 // Version grows with every change of what anyone holds.
@@ -71,6 +84,8 @@ func (x *Index) Open(src events.Source) (*Ledger, error) {
 	l := newLedger(x, src, x.lastSlot)
 	x.ids[src.ID()] = l
 	x.sources.Store(l.slot, l)
+	have, _ := x.models.Load(src.Model)
+	x.models.Store(src.Model, append(slices.Clone(have), l))
 	return l, nil
 }
 
@@ -86,5 +101,12 @@ func (l *Ledger) Close() {
 	l.clearLocked()
 	delete(l.x.ids, l.src.ID())
 	l.x.sources.Delete(l.slot)
+	have, _ := l.x.models.Load(l.src.Model)
+	if rest := slices.DeleteFunc(slices.Clone(have), func(o *Ledger) bool { return o == l }); len(rest) > 0 {
+		l.x.models.Store(l.src.Model, rest)
+	} else {
+		l.x.models.Delete(l.src.Model)
+	}
+	l.x.tree.close(l)
 	l.x.version.Add(1)
 }

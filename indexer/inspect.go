@@ -24,18 +24,23 @@ type Holding struct {
 // Holdings lists the sources of the model that hold at least the first block, in no stated order. It errs with the
 // context's error.
 func (x *Index) Holdings(ctx context.Context, q Query) ([]Holding, error) {
-	found, err := x.rows(ctx, &q)
-	if err != nil {
+	r := x.readers.Get().(*Reader)
+	defer x.readers.Put(r)
+	defer r.end()
+	if err := r.collect(ctx, &q); err != nil {
 		return nil, err
 	}
 	var out []Holding
-	for id, rows := range found {
-		l, ok := x.sources.Load(id)
-		if !ok {
+	list, _ := x.models.Load(q.Model)
+	for _, l := range list {
+		t := l.table.Load()
+		rows := r.rowsOf(l, t)
+		if len(rows) == 0 {
 			continue
 		}
-		rows, t := l.current(rows)
-		h := Holding{Match: l.match(&q, rows)}
+		var h Holding
+		h.Source, h.Bound, h.Freshness = l.src, l.bound(&q), l.Freshness()
+		l.matchRows(&h.Match, &q, rows, t)
 		// Where a source uses several block sizes its longest run speaks for it.
 		best := 0
 		for _, r := range rows {

@@ -66,14 +66,22 @@ type keyer struct {
 	buf      []byte
 	media    []uint64
 	given    []Key // keys from outside; then tokens are not known
+	last     int   // the block asked for last, -1 for none
+	lastKey  Key
 }
 
 func newKeyer(tokens []uint32, features []Feature, size int, pairs bool, seed uint64) *keyer {
-	k := &keyer{tokens: tokens, features: features, size: size, window: size, seed: seed}
+	k := &keyer{}
+	k.reset(tokens, features, size, pairs, seed)
+	return k
+}
+
+// reset makes k a keyer of another prompt.
+func (k *keyer) reset(tokens []uint32, features []Feature, size int, pairs bool, seed uint64) {
+	*k = keyer{tokens: tokens, features: features, size: size, window: size, seed: seed, buf: k.buf, media: k.media, last: -1}
 	if pairs {
 		k.window++
 	}
-	return k
 }
 
 // blocks is the number of full blocks.
@@ -89,6 +97,9 @@ func (k *keyer) at(i int) Key {
 	if k.given != nil {
 		return k.given[i]
 	}
+	if i == k.last {
+		return k.lastKey
+	}
 	start := i * k.size
 	k.media = k.media[:0]
 	for _, f := range k.features {
@@ -99,9 +110,9 @@ func (k *keyer) at(i int) Key {
 			k.media = append(k.media, mediaHash(f.Hash))
 		}
 	}
-	var key Key
-	key, k.buf = blockKey(k.buf, k.tokens[start:start+k.window], k.media, nil, k.seed)
-	return key
+	k.last = i
+	k.lastKey, k.buf = blockKey(k.buf, k.tokens[start:start+k.window], k.media, nil, k.seed)
+	return k.lastKey
 }
 
 // blockKey hashes one block. media are the content hashes of the items that overlap it, in prompt order; opaque is

@@ -1,7 +1,9 @@
 package indexer
 
 import (
+	"cmp"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 
 	"github.com/kvscout/kvscout/events"
@@ -14,6 +16,8 @@ type Ledger struct {
 	x    *Index
 	src  events.Source
 	slot slot
+	// configured is the block size that the source is configured with, if any.
+	configured []int
 
 	// table is the published group table; replaced, never changed.
 	table atomic.Pointer[table]
@@ -33,6 +37,8 @@ type Ledger struct {
 	// have been some at the last clear.
 	offloads, outlived bool
 	hinted             []*block // blocks whose identity the current batch tells
+	// lanes are the source's lanes of the tree of chains, by laneBit, each plus 1; 0: none yet.
+	lanes [maxGroups * events.TierCount]lane
 }
 
 // block is what a source says about one engine hash.
@@ -57,7 +63,10 @@ type copies struct {
 func newLedger(x *Index, src events.Source, s slot) *Ledger {
 	l := &Ledger{x: x, src: src, slot: s, blocks: make(map[events.Hash]*block), alias: make(map[uint64]events.Hash)}
 	l.orphans.init(x.opts.MaxOrphanBlocks)
-	l.table.Store(&table{})
+	if src.BlockSize > 0 {
+		l.configured = []int{src.BlockSize}
+	}
+	l.table.Store(newTable(src, nil, 0, nil))
 	l.doubt(DoubtHistory, true)
 	if src.Hides(events.HiddenWindow) {
 		l.doubt(DoubtWindow, true)
@@ -104,6 +113,7 @@ func (l *Ledger) Apply(b *events.Batch) {
 		l.applyLocked(&list[i])
 	}
 	l.dropHintsLocked()
+	x.tree.settle()
 	l.doubt(DoubtOrphans, l.orphans.blocks > 0)
 	x.version.Add(1)
 }
@@ -207,8 +217,8 @@ func (l *Ledger) publishLocked(b *block, m mask) {
 	if m == b.mask {
 		return
 	}
+	l.x.tree.hold(b.place, l, b.hash.Lo, b.mask, m)
 	b.mask = m
-	l.x.tree.hold(b.place, holder{slot: l.slot, via: b.hash.Lo, mask: m})
 }
 
 // forgetLocked drops a block that holds nothing, with its place.
@@ -282,19 +292,26 @@ func (l *Ledger) removeLocked(e *events.Event, h events.Hash) {
 
 // clearLocked drops everything the source holds.
 func (l *Ledger) clearLocked() {
+	all := make([]*block, 0, len(l.blocks))
 	for _, b := range l.blocks {
 		for ; b != nil; b = b.next {
-			if b.mask != 0 {
-				l.x.tree.hold(b.place, holder{slot: l.slot, via: b.hash.Lo})
-			}
-			l.x.tree.release(b.place)
-			l.x.leaveLocked(b.scope)
+			all = append(all, b)
 		}
+	}
+	// From the ends of prompts to their starts: what is held shrinks without holes.
+	slices.SortFunc(all, func(a, b *block) int { return cmp.Compare(b.place, a.place) })
+	for _, b := range all {
+		if b.mask != 0 {
+			l.x.tree.hold(b.place, l, b.hash.Lo, b.mask, 0)
+		}
+		l.x.tree.release(b.place)
+		l.x.leaveLocked(b.scope)
 	}
 	clear(l.blocks)
 	clear(l.alias)
 	l.orphans.clear()
-	l.table.Store(&table{since: l.x.clears.Add(1)})
+	l.table.Store(newTable(l.src, nil, l.x.clears.Add(1), l.table.Load().lanes))
+	l.x.tree.settle()
 	l.stats.clearGauges()
 }
 

@@ -6,17 +6,29 @@ import (
 	"github.com/kvscout/kvscout/events"
 )
 
-// match turns the rows of one source into its answer.
-func (l *Ledger) match(q *Query, rows []*row) Match {
-	m := Match{Source: l.src, Bound: l.bound(*q), Freshness: l.Freshness()}
+// match makes m the answer of one source.
+func (r *Reader) match(l *Ledger, m *Match) {
+	q := r.q
+	m.Source, m.Bound, m.Freshness = l.src, l.bound(q), l.Freshness()
+	t := l.table.Load()
+	if w, blocks, ok := r.plainRun(t); ok && sees(q, l) {
+		m.BlockSize = t.sizes[0]
+		if blocks > 0 {
+			l.matchPlain(m, q, w, blocks)
+		}
+		return
+	}
+	l.matchRows(m, q, r.rowsOf(l, t), t)
+}
+
+// matchRows is match for a source that needs its groups asked.
+func (l *Ledger) matchRows(m *Match, q *Query, rows []*row, t *table) {
 	if sizes := l.blockSizes(); len(sizes) > 0 {
 		m.BlockSize = sizes[0]
 	}
-	rows, t := l.current(rows)
 	if len(rows) == 0 {
-		return m
+		return
 	}
-	slices.SortFunc(rows, func(a, b *row) int { return a.size - b.size })
 	m.BlockSize = rows[0].size
 	v := &verdict{groups: t.groups, rows: rows, prompt: promptTokens(q), eagle: l.dropsBlock()}
 	if rows[0].pairs {
@@ -33,18 +45,34 @@ func (l *Ledger) match(q *Query, rows []*row) Match {
 	}
 	// A window may accept more than the keys cover though it accepts nothing of it.
 	reached := max(before, v.union(tierSet(1)<<events.TierUnknown-1, v.prompt))
-	if covered := len(q.Keys) * q.KeySize; q.Keys != nil && reached >= covered && v.prompt >= covered+q.KeySize {
-		m.Bound = newBound(m.Bound.Doubt | DoubtCut)
-	}
+	m.cutAt(q, reached, v.prompt)
 	m.With[events.TierUnknown] = m.With[events.TierUnknown-1]
 	m.Reusable = m.With[events.TierDevice]
-	return m
 }
 
-// current is rows less those read before the source was last cleared, whose masks the table no longer explains.
-func (l *Ledger) current(rows []*row) ([]*row, *table) {
-	t := l.table.Load()
-	return slices.DeleteFunc(rows, func(r *row) bool { return r.asOf < t.since }), t
+// matchPlain is matchRows for a source with blocks leading blocks in the device and nothing else.
+func (l *Ledger) matchPlain(m *Match, q *Query, w *walk, blocks int) {
+	prompt := promptTokens(q)
+	if w.pairs {
+		prompt--
+	}
+	run := min(blocks, prompt/w.size) * w.size
+	m.Held, m.Covered[events.TierDevice] = min(prompt, blocks*w.size), run
+	m.Reusable = min(blocks, max(0, prompt-1)/w.size) * w.size
+	if l.dropsBlock() {
+		m.Reusable = max(0, m.Reusable-w.size)
+	}
+	for t := range m.With {
+		m.With[t] = m.Reusable
+	}
+	m.cutAt(q, run, prompt)
+}
+
+// cutAt notes a doubt where all is held that the request's keys cover, and its prompt goes on.
+func (m *Match) cutAt(q *Query, reached, prompt int) {
+	if covered := len(q.Keys) * q.KeySize; q.Keys != nil && reached >= covered && prompt >= covered+q.KeySize {
+		m.Bound = newBound(m.Bound.Doubt | DoubtCut)
+	}
 }
 
 func promptTokens(q *Query) int {

@@ -11,7 +11,7 @@ import (
 
 func TestRule01_Case12_StopsAtTheFirstHole(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", chain(101, 7))
+	r.apply("w1", chainOf(101, 7))
 	r.held("w1", span(1, 28), 28)
 	r.apply("w1", remove(103))
 	r.held("w1", span(1, 28), 8)
@@ -40,8 +40,8 @@ func TestRule01_Case124_ShortPrompts(t *testing.T) {
 
 func TestRule01_Case125_EachSourceItsOwn(t *testing.T) {
 	r := newRig(t, "w1", "w2", "w3", "w4")
-	r.apply("w1", chain(101, 3))
-	r.apply("w2", chain(101, 2))
+	r.apply("w1", chainOf(101, 3))
+	r.apply("w2", chainOf(101, 2))
 	r.apply("w3", store(hashes(101), nil, sequence(50, 53), 4))
 	list, err := r.x.Lookup(context.Background(), span(1, 12))
 	if err != nil || len(list) != 4 {
@@ -54,8 +54,8 @@ func TestRule01_Case125_EachSourceItsOwn(t *testing.T) {
 
 func TestRule02_Case4_EngineHashesAreHandles(t *testing.T) {
 	r := newRig(t, "w1", "w2")
-	r.apply("w1", chain(101, 1))
-	r.apply("w2", chain(777, 1))
+	r.apply("w1", chainOf(101, 1))
+	r.apply("w2", chainOf(777, 1))
 	r.held("w1", span(1, 4), 4)
 	r.held("w2", span(1, 4), 4)
 	if n := r.x.Stats().Blocks; n != 1 {
@@ -69,7 +69,7 @@ func TestRule02_Case4_EngineHashesAreHandles(t *testing.T) {
 func TestRule02_Case10_RemovalIsOneSourcesOwn(t *testing.T) {
 	r := newRig(t, "w1", "w2", "w3")
 	for _, id := range []string{"w1", "w2", "w3"} {
-		r.apply(id, chain(101, 1))
+		r.apply(id, chainOf(101, 1))
 	}
 	r.apply("w2", remove(101))
 	for id, want := range map[string]int{"w1": 4, "w2": 0, "w3": 4} {
@@ -94,7 +94,7 @@ func TestRule04_Case15_BlockSizesOfAPool(t *testing.T) {
 
 func TestRule04_Case148_AnswersAreInTokens(t *testing.T) {
 	r := newRig(t, "w1", "w2")
-	r.apply("w1", chain(101, 4))
+	r.apply("w1", chainOf(101, 4))
 	r.apply("w2", store(hashes(101), nil, sequence(1, 16), 16))
 	for id, size := range map[string]int{"w1": 4, "w2": 16} {
 		m := r.match(id, span(1, 16))
@@ -107,8 +107,8 @@ func TestRule04_Case148_AnswersAreInTokens(t *testing.T) {
 func TestRule07_Case139_LastTokenIsComputed(t *testing.T) {
 	r := newRig(t, "w1")
 	r.open("w2", events.Source{Worker: "w2", Engine: events.EngineVLLM, Model: "m", SpeculativeEAGLE: true})
-	r.apply("w1", chain(101, 2))
-	r.apply("w2", chain(101, 2))
+	r.apply("w1", chainOf(101, 2))
+	r.apply("w2", chainOf(101, 2))
 	tests := []struct {
 		id                   string
 		tokens               int
@@ -128,7 +128,7 @@ func TestRule07_Case139_LastTokenIsComputed(t *testing.T) {
 
 func TestRule11_Case8_ResetDropsTheOldLife(t *testing.T) {
 	r := newRig(t, "w1")
-	r.apply("w1", chain(101, 2))
+	r.apply("w1", chainOf(101, 2))
 	r.w["w1"].Reset()
 	r.held("w1", span(1, 8), 0)
 	if b := r.match("w1", span(1, 8)).Bound; b.Kind != Lower {
@@ -186,7 +186,7 @@ func dense(first, parent uint64, tokens []uint32, size int) events.Event {
 
 func TestRule12_SilentSourceIsFlaggedClosedOneIsGone(t *testing.T) {
 	r := newRig(t, "w1", "w2")
-	r.apply("w1", chain(101, 1))
+	r.apply("w1", chainOf(101, 1))
 	r.w["w1"].State(events.StateStale, errors.New("nothing heard"))
 	m := r.match("w1", span(1, 4))
 	if m.Bound.Kind != Estimate || m.Freshness.State != events.StateStale || m.Freshness.Why != "nothing heard" {
@@ -248,7 +248,7 @@ func TestRule13_BoundsNameTheirReasons(t *testing.T) {
 // A writer that holds the index's lock, however long, delays no lookup.
 func TestRule16_LookupWaitsForNoWriter(t *testing.T) {
 	r := newRig(t, "w1", "w2")
-	r.apply("w1", chain(101, 3))
+	r.apply("w1", chainOf(101, 3))
 	done := make(chan int)
 	r.x.mu.Lock()
 	go func() { // ends by itself; the test waits for it below
@@ -340,16 +340,18 @@ func seqInts(from, to int) []int {
 func TestRule01_ClearDuringALookup(t *testing.T) {
 	r := newRig(t, "w1")
 	l := r.w["w1"].Ledger()
-	r.apply("w1", extended(chain(101, 1), atGroup, 0, "full_attention"))
+	r.apply("w1", extended(chainOf(101, 1), atGroup, 0, "full_attention"))
 	r.apply("w1", extended(store(hashes(101, 102, 103), nil, sequence(1, 12), 4), atGroup, 1, "sliding_window", 4))
 	q := span(1, 13)
-	found, err := r.x.rows(context.Background(), &q)
-	if err != nil {
+	reader := r.x.NewReader()
+	if err := reader.collect(context.Background(), &q); err != nil {
 		t.Fatal(err)
 	}
 	r.apply("w1", cleared(), // group 1 now comes first
 		extended(store(hashes(201), nil, sequence(51, 54), 4), atGroup, 1, "full_attention"))
-	if m := l.match(&q, found[l.slot]); m.Held != 0 || m.Reusable != 0 || m.With != [events.TierCount]int{} {
+	var m Match
+	reader.match(l, &m)
+	if m.Held != 0 || m.Reusable != 0 || m.With != [events.TierCount]int{} {
 		t.Errorf("held %d, reusable %d after the clear, want nothing", m.Held, m.Reusable)
 	}
 }
@@ -358,7 +360,7 @@ func TestRule01_ClearDuringALookup(t *testing.T) {
 func TestRule13_KeysThatEndBeforeThePrompt(t *testing.T) {
 	r := newRig(t, "w1")
 	r.w["w1"].Joined(0, true)
-	r.apply("w1", chain(101, 2))
+	r.apply("w1", chainOf(101, 2))
 	keys := Keys(sequence(1, 8), nil, 4, false, Namespace{})
 	for prompt, want := range map[int]BoundKind{0: Exact, 8: Exact, 11: Exact, 12: Lower, 100: Lower} {
 		m := r.match("w1", Query{Model: "m", Keys: keys, KeySize: 4, PromptTokens: prompt})

@@ -22,6 +22,7 @@ type family struct {
 type scope struct {
 	Scope
 	root   place
+	origin uint64 // of root, for readers
 	seed   uint64
 	blocks int // of all sources; writers only
 }
@@ -38,7 +39,8 @@ func (x *Index) enterLocked(want Scope) *scope {
 			return s
 		}
 	}
-	s := &scope{Scope: want, root: x.tree.root(), seed: want.Seed(), blocks: 1}
+	s := &scope{Scope: want, seed: want.Seed(), blocks: 1}
+	s.root, s.origin = x.tree.root()
 	// The slice is published: it is replaced, never changed.
 	x.families.Store(key, append(slices.Clone(have), s))
 	if want.Adapter != "" {

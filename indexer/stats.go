@@ -72,7 +72,7 @@ func (l *Ledger) Stats() SourceStats {
 		Handles:        int(c.handles.Load()),
 		OrphansDropped: int(c.orphansDropped.Load()),
 		BlockSizes:     l.blockSizes(),
-		Bound:          l.bound(Query{}),
+		Bound:          l.bound(&Query{}),
 	}
 	for i := range c.rejected {
 		s.Rejected[i] = c.rejected[i].Load()

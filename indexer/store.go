@@ -175,7 +175,8 @@ func (l *Ledger) namedLocked(e *events.Event, h events.Hash) (b *block, several 
 func (l *Ledger) learnLocked(e *events.Event, size int) (int, bool) {
 	next, at, ok := l.table.Load().learn(e, size)
 	if next != nil {
-		l.table.Store(&table{groups: next, since: l.table.Load().since})
+		t := l.table.Load()
+		l.table.Store(newTable(l.src, next, t.since, t.lanes))
 	}
 	return at, ok
 }

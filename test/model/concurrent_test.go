@@ -110,10 +110,13 @@ func beside(w *world, scripts [][]step, ever map[string]history) {
 				switch s.kind {
 				case stepApply:
 					p.ledger.Apply(&s.batch)
+					p.twin.Apply(&s.batch)
 				case stepReset:
 					p.ledger.Reset()
+					p.twin.Reset()
 				case stepGap:
 					p.ledger.Gap(1)
+					p.twin.Gap(1)
 				}
 			}
 		})

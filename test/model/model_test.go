@@ -4,10 +4,13 @@ import (
 	"context"
 	"flag"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/kvscout/kvscout/events"
 	"github.com/kvscout/kvscout/indexer"
@@ -22,6 +25,7 @@ var (
 type world struct {
 	t     *testing.T
 	x     *indexer.Index
+	twin  *indexer.Index // of the plain structure
 	rng   *rand.Rand
 	texts []text
 	list  []*pair
@@ -33,6 +37,7 @@ type pair struct {
 	gen    *generator
 	model  *Source
 	ledger *indexer.Ledger
+	twin   *indexer.Ledger // in the twin
 }
 
 // newWorld opens a source of each kind; calm is how often they are left alone, see generator.
@@ -40,6 +45,7 @@ func newWorld(t *testing.T, seed uint64, calm int) *world {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	w := &world{t: t, rng: rng, texts: prompts(rng, 12), max: []int{16, 1000}[rng.IntN(2)]}
 	w.x = indexer.New(indexer.Options{MaxOrphanBlocks: w.max})
+	w.twin = indexer.New(indexer.Options{MaxOrphanBlocks: w.max, Plain: true})
 	for i, p := range profiles() {
 		g := &generator{profile: p, rng: rand.New(rand.NewPCG(seed, uint64(2+i))), texts: w.texts, calm: calm}
 		s := &pair{gen: g, model: NewSource(p.conf, w.max)}
@@ -50,13 +56,15 @@ func newWorld(t *testing.T, seed uint64, calm int) *world {
 }
 
 func (w *world) open(p *pair) {
-	l, err := w.x.Open(p.gen.conf)
-	if err != nil {
-		w.t.Error(err)
-		return
+	for x, l := range map[*indexer.Index]**indexer.Ledger{w.x: &p.ledger, w.twin: &p.twin} {
+		opened, err := x.Open(p.gen.conf)
+		if err != nil {
+			w.t.Error(err)
+			return
+		}
+		opened.Joined(true)
+		*l = opened
 	}
-	l.Joined(true)
-	p.ledger = l
 }
 
 // run does one step to model and index.
@@ -65,17 +73,21 @@ func (w *world) run(p *pair, s step) {
 	case stepApply:
 		p.model.Apply(s.batch)
 		p.ledger.Apply(&s.batch)
+		p.twin.Apply(&s.batch)
 	case stepReset:
 		p.model.Clear()
 		p.ledger.Reset()
+		p.twin.Reset()
 	case stepGap:
 		p.model.Clear()
 		p.ledger.Gap(1)
+		p.twin.Gap(1)
 	case stepReopen:
 		p.model = NewSource(p.gen.conf, w.max)
-		old := p.ledger
-		old.Close()
-		old.Apply(&events.Batch{Events: p.gen.past}) // late events of a closed source go nowhere
+		for _, old := range []*indexer.Ledger{p.ledger, p.twin} {
+			old.Close()
+			old.Apply(&events.Batch{Events: p.gen.past}) // late events of a closed source go nowhere
+		}
 		w.open(p)
 	}
 }
@@ -94,6 +106,7 @@ func (w *world) check(q indexer.Query) bool {
 		w.t.Error(err)
 		return false
 	}
+	ok := w.twins(asked, list)
 	got := make(map[string]Answer)
 	for _, m := range list {
 		got[m.Source.ID()] = Answer{m.Held, m.Reusable, m.With, m.Covered}
@@ -110,6 +123,35 @@ func (w *world) check(q indexer.Query) bool {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		w.t.Errorf("prompt %+v, keys of %d: model (-) and index (+) differ:\n%s", q, size, diff)
+		return false
+	}
+	return ok
+}
+
+// twins compares the index with its twin: what they answer about one prompt, bounds and all, and how many blocks and
+// scopes they have.
+func (w *world) twins(q indexer.Query, got []indexer.Match) bool {
+	w.t.Helper()
+	want, err := w.twin.Lookup(context.Background(), q)
+	if err != nil {
+		w.t.Error(err)
+		return false
+	}
+	byID := func(a, b indexer.Match) int { return strings.Compare(a.Source.ID(), b.Source.ID()) }
+	slices.SortFunc(got, byID)
+	slices.SortFunc(want, byID)
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.t.Errorf("prompt %+v: twin (-) and index (+) differ:\n%s", q, diff)
+		return false
+	}
+	if diff := cmp.Diff(w.twin.Stats(), w.x.Stats()); diff != "" {
+		w.t.Errorf("twin (-) and index (+) count differently:\n%s", diff)
+		return false
+	}
+	held, err := w.x.Holdings(context.Background(), q)
+	twin, err2 := w.twin.Holdings(context.Background(), q)
+	if diff := cmp.Diff(twin, held, cmpopts.SortSlices(func(a, b indexer.Holding) bool { return byID(a.Match, b.Match) < 0 })); diff != "" || err != nil || err2 != nil {
+		w.t.Errorf("prompt %+v: twin (-) and index (+) hold differently, %v, %v:\n%s", q, err, err2, diff)
 		return false
 	}
 	return true
@@ -139,6 +181,7 @@ func (w *world) finish() {
 	w.t.Helper()
 	for _, p := range w.list {
 		p.ledger.Close()
+		p.twin.Close()
 		if s := p.ledger.Stats(); s.Handles != 0 || s.OrphanBlocks != 0 || s.Resident != [events.TierCount]int{} {
 			w.t.Errorf("%s: closed, still %d handles, %d waiting, %v blocks", p.gen.conf.ID(), s.Handles, s.OrphanBlocks, s.Resident)
 		}

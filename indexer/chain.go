@@ -1,0 +1,230 @@
+package indexer
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/kvscout/kvscout/events"
+)
+
+// chain is a run of blocks without a fork: their keys, stored once however many sources hold them, and for each lane how
+// many of them it has from the chain's start. Chains never split: where prompts part, a child chain hangs off (chain,
+// position), so the place of a block never changes.
+//
+// The content of a position never changes while the chain lives: keys are appended, or cut off at the end and then never
+// appended again. So each member's entry is true by itself, and readers may load keys and members at different moments.
+type chain struct {
+	serial uint64 // names the chain in edges; never used twice
+	keys   atomic.Pointer[keyRun]
+	held   atomic.Pointer[memberList]
+	kids   atomic.Int32 // child chains
+	// islands counts the lanes that hold blocks behind a hole.
+	islands atomic.Int32
+
+	// The rest is the writers'.
+	edge    edge // whose parent is 0 for a scope's root, which has no keys
+	parent  *chain
+	forks   []*chain // child chains
+	fork    uint32   // position in parent
+	kid     uint32   // index in parent.forks
+	id      uint32
+	refs    int // of places in the chain
+	holding int // how many of them hold something
+	live    int // leading blocks that someone refers to or that lead to a child
+	hint    int // index of the member found last
+	sealed  bool
+	touched bool // in chains.touched
+	gone    bool
+}
+
+// keyRun is the keys of a chain: the first n, with room for more.
+type keyRun struct {
+	n    atomic.Uint32
+	list []Key
+}
+
+// memberList is the members of a chain: the first n entries, with room for more. An entry is lane<<32 | blocks held from
+// the chain's start. An entry belongs to its lane as long as the list is in use: a reader must not meet a lane twice.
+type memberList struct {
+	n    atomic.Uint32
+	list []atomic.Uint64
+}
+
+// maxChain is how many blocks a chain has at most; a longer prompt goes on in a child.
+const maxChain = 1<<24 - 1
+
+// view is the keys as published now.
+func (c *chain) view() []Key {
+	run := c.keys.Load()
+	return run.list[:run.n.Load()]
+}
+
+func (c *chain) length() int { return int(c.keys.Load().n.Load()) }
+
+// append adds a key at the end.
+func (c *chain) append(k Key) {
+	run := c.keys.Load()
+	n := int(run.n.Load())
+	if n == len(run.list) {
+		next := &keyRun{list: append(run.list[:n:n], make([]Key, max(4, n/4))...)}
+		next.list = next.list[:cap(next.list)]
+		next.n.Store(uint32(n))
+		c.keys.Store(next)
+		run = next
+	}
+	run.list[n] = k
+	run.n.Store(uint32(n + 1))
+}
+
+// cut drops the keys behind the first n. What they were must stay true for readers that still see them, so the chain is
+// not appended to again.
+func (c *chain) cut(n int) {
+	run := &keyRun{list: slices.Clone(c.keys.Load().list[:n])}
+	run.n.Store(uint32(n))
+	c.keys.Store(run)
+	c.sealed = true
+}
+
+// members is the entries as published now.
+func (c *chain) members() []atomic.Uint64 {
+	m := c.held.Load()
+	if m == nil {
+		return nil
+	}
+	return m.list[:m.n.Load()]
+}
+
+func entry(ln lane, n int) uint64    { return uint64(ln)<<32 | uint64(uint32(n)) }
+func entryLane(e uint64) lane        { return lane(e >> 32) }
+func entryBlocks(e uint64) int       { return int(uint32(e)) }
+func (c *chain) at(p int) place      { return place(c.id)<<32 | place(p) }
+func (p place) split() (uint32, int) { return uint32(p >> 32), int(uint32(p)) }
+
+// member is the lane's entry and how many blocks it says, nil if there is none.
+func (c *chain) member(ln lane) (*atomic.Uint64, int) {
+	list := c.members()
+	if c.hint < len(list) {
+		if e := list[c.hint].Load(); entryLane(e) == ln {
+			return &list[c.hint], entryBlocks(e)
+		}
+	}
+	for i := range list {
+		if e := list[i].Load(); entryLane(e) == ln {
+			c.hint = i
+			return &list[i], entryBlocks(e)
+		}
+	}
+	return nil, 0
+}
+
+// join makes an entry of n blocks for a lane that has none. keep says which lanes without leading blocks stay when the
+// list is made anew.
+func (c *chain) join(ln lane, n int, keep func(lane) bool) {
+	m := c.held.Load()
+	if m == nil || int(m.n.Load()) == len(m.list) {
+		next := &memberList{}
+		var kept []uint64
+		if m != nil {
+			for i := range m.list {
+				if e := m.list[i].Load(); entryBlocks(e) > 0 || keep(entryLane(e)) {
+					kept = append(kept, e)
+				}
+			}
+		}
+		next.list = make([]atomic.Uint64, len(kept)+1+len(kept)/4)
+		for i, e := range kept {
+			next.list[i].Store(e)
+		}
+		next.n.Store(uint32(len(kept)))
+		c.held.Store(next)
+		m = next
+	}
+	i := m.n.Load()
+	m.list[i].Store(entry(ln, n))
+	m.n.Store(i + 1)
+	c.hint = int(i)
+}
+
+// lane is one residency of one source: one tier of one group, or for a source that is told by its hashes all of them.
+// Its number is used again after its source is closed; whoever read it before is then out of date (table.since).
+type lane uint32
+
+// laneOf is a lane with what it stands for in the masks of its source.
+type laneOf struct {
+	lane lane
+	bit  mask // 0: in the masks under each hash
+	// since is Index.clears when the source got it: what was read of the tree before that was another's.
+	since uint64
+}
+
+// owner finds the source of a lane.
+type owner struct {
+	ledger *Ledger
+	bit    mask
+}
+
+// extent is blocks from..to-1 of a chain.
+type extent struct{ from, to uint32 }
+
+// laneIn names what a lane holds behind a hole of a chain.
+type laneIn struct {
+	serial uint64
+	lane   lane
+}
+
+// viaAt names what a source that is told by its hashes holds of a block.
+type viaAt struct {
+	serial uint64
+	slot   slot
+	block  uint32
+}
+
+// via is what such a source holds of a block under one hash.
+type via struct {
+	hash uint64
+	mask mask
+}
+
+// extents with block p added.
+func withBlock(list []extent, p uint32) []extent {
+	i, _ := slices.BinarySearchFunc(list, p, func(s extent, p uint32) int { return int(int64(s.to) - int64(p)) })
+	// list[i] is the first extent that ends at or behind p.
+	out := make([]extent, 0, len(list)+1)
+	out = append(out, list[:i]...)
+	add := extent{p, p + 1}
+	if i < len(list) && list[i].to == p {
+		add.from = list[i].from
+		i++
+	}
+	if i < len(list) && list[i].from == p+1 {
+		add.to = list[i].to
+		i++
+	}
+	return append(append(out, add), list[i:]...)
+}
+
+// extents with block p, which is in them, taken out.
+func withoutBlock(list []extent, p uint32) []extent {
+	out := make([]extent, 0, len(list)+1)
+	for _, s := range list {
+		if p < s.from || p >= s.to {
+			out = append(out, s)
+			continue
+		}
+		if s.from < p {
+			out = append(out, extent{s.from, p})
+		}
+		if p+1 < s.to {
+			out = append(out, extent{p + 1, s.to})
+		}
+	}
+	return out
+}
+
+func inSpans(list []extent, p uint32) bool {
+	i, _ := slices.BinarySearchFunc(list, p+1, func(s extent, p uint32) int { return int(int64(s.to) - int64(p)) })
+	return i < len(list) && list[i].from <= p
+}
+
+// laneBit is a lane's number among a source's.
+func laneBit(group int, tier events.Tier) int { return group*events.TierCount + int(tier) }

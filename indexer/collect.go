@@ -1,0 +1,141 @@
+package indexer
+
+// collect walks the chains that the prompt begins with.
+func (t *chains) collect(r *Reader, origin uint64, keys *keyer) error {
+	n := keys.blocks()
+	serial, fork := origin, 0
+	for base := 0; base < n; {
+		if err := r.check(base); err != nil {
+			return err
+		}
+		c, ok := t.edges.Load(edgeAt(serial, fork, keys.at(base)))
+		if !ok {
+			return nil
+		}
+		m, err := matched(r, keys, base, c.view())
+		if err != nil {
+			return err
+		}
+		r.path = append(r.path, step{walk: int32(len(r.walks) - 1), base: uint32(base), serial: c.serial})
+		t.meet(r, c, base, m)
+		if c.kids.Load() == 0 {
+			return nil
+		}
+		base += m
+		serial, fork = c.serial, m
+	}
+	return nil
+}
+
+// matched is how many blocks of the chain the prompt has from base on. The first is known to match.
+func matched(r *Reader, keys *keyer, base int, chain []Key) (int, error) {
+	n := min(len(chain), keys.blocks()-base)
+	if keys.given != nil && n <= checkEvery {
+		return commonPrefix(chain[:n], keys.given[base:base+n]), nil
+	}
+	for i := 1; i < n; i++ {
+		if err := r.check(base + i); err != nil {
+			return 0, err
+		}
+		if keys.at(base+i) != chain[i] {
+			return i, nil
+		}
+	}
+	return n, nil
+}
+
+// commonPrefix is how many leading keys of a and b, which are of one length, are equal.
+func commonPrefix(a, b []Key) int {
+	n := min(len(a), len(b))
+	a, b = a[:n], b[:n]
+	i := 0
+	for ; i+8 <= n; i += 8 { // eight compares to one branch
+		x, y := a[i:i+8:i+8], b[i:i+8:i+8]
+		if (x[0]^y[0])|(x[1]^y[1])|(x[2]^y[2])|(x[3]^y[3])|(x[4]^y[4])|(x[5]^y[5])|(x[6]^y[6])|(x[7]^y[7]) != 0 {
+			break
+		}
+	}
+	for ; i < n && a[i] == b[i]; i++ {
+	}
+	return i
+}
+
+// meet notes what lanes hold of the first m blocks of a chain, which are blocks base.. of the prompt. The entry is read
+// on either side of the islands, since blocks may pass from one to the other meanwhile.
+func (t *chains) meet(r *Reader, c *chain, base, m int) {
+	list := c.members()
+	for i := range list {
+		e := list[i].Load()
+		ln := entryLane(e)
+		if n := min(entryBlocks(e), m); n > 0 {
+			r.add(ln, base, base+n)
+		}
+		if c.islands.Load() == 0 {
+			continue
+		}
+		isles, _ := t.islands.Load(laneIn{c.serial, ln})
+		if again := list[i].Load(); again != e {
+			if n := min(entryBlocks(again), m); n > 0 {
+				r.add(ln, base, base+n)
+			}
+		}
+		for _, s := range isles {
+			if int(s.from) >= m {
+				break
+			}
+			r.add(ln, base+int(s.from), base+min(int(s.to), m))
+		}
+	}
+}
+
+// rows are what was collected for l.
+func (t *chains) rows(r *Reader, l *Ledger, tab *table) []*row {
+	for w := range r.walks {
+		depth := 0
+		for _, of := range tab.lanes {
+			depth = max(depth, r.reach(of, w))
+		}
+		if depth == 0 {
+			continue
+		}
+		out := row{size: r.walks[w].size, pairs: r.walks[w].pairs, asOf: r.asOf, masks: r.room(depth)}
+		for _, of := range tab.lanes {
+			for d := range r.stretches(of, w) {
+				if of.bit == 0 {
+					t.fillVias(r, l, &out, w, d)
+					continue
+				}
+				for i := d.from; i < d.to; i++ {
+					out.masks[i] |= of.bit
+				}
+			}
+		}
+		for len(out.masks) > 0 && out.masks[len(out.masks)-1] == 0 {
+			out.masks = out.masks[:len(out.masks)-1]
+		}
+		if len(out.masks) > 0 {
+			r.store = append(r.store, out)
+		}
+	}
+	for i := range r.store {
+		r.list = append(r.list, &r.store[i])
+	}
+	return r.list
+}
+
+// fillVias adds to a row what a source holds of the request's namespace, which its hashes tell.
+func (t *chains) fillVias(r *Reader, l *Ledger, out *row, w int, d stretch) {
+	check := told(r.q, l)
+	at := 0
+	for i := d.from; i < d.to; i++ {
+		for r.path[at].walk != int32(w) || at+1 < len(r.path) && r.path[at+1].walk == int32(w) && r.path[at+1].base <= i {
+			at++
+		}
+		list, _ := t.vias.Load(viaAt{serial: r.path[at].serial, slot: l.slot, block: i - r.path[at].base})
+		for _, v := range list {
+			if !check || v.hash == r.walks[w].expect.at(r.q, out.size, out.pairs, int(i)) {
+				out.masks[i] |= v.mask
+			}
+		}
+	}
+}

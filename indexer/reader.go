@@ -1,0 +1,235 @@
+package indexer
+
+import (
+	"context"
+	"iter"
+	"slices"
+)
+
+// Reader looks prompts up in memory of its own, which it uses again: what a method returns is valid until the next call.
+// It belongs to one goroutine at a time.
+type Reader struct {
+	x    *Index
+	ctx  context.Context
+	q    *Query
+	asOf uint64 // Index.clears before the tree was read
+	keys keyer
+
+	checked int // the block before which the deadline was last looked at
+
+	walks  []walk
+	leads  []lead
+	more   []stretch
+	path   []step
+	byLane []int32 // lane -> 1 + index of its last lead, if that lead is the lane's
+
+	matches []Match
+	store   []row
+	list    []*row
+	masks   []mask
+	plain   map[slot][]*row // what the plain tree collects
+}
+
+// walk is one scope that was read.
+type walk struct {
+	size   int // tokens in a block
+	pairs  bool
+	expect expected
+}
+
+// lead is what a lane holds in one walk: blocks from..to-1 of the prompt, and more behind.
+type lead struct {
+	lane     lane
+	walk     int32
+	prev     int32 // the same lane in an earlier walk; -1: none
+	from, to uint32
+	more     int32 // -1: nothing
+	last     int32 // end of more
+}
+
+// stretch is blocks from..to-1 of the prompt.
+type stretch struct {
+	from, to uint32
+	next     int32
+}
+
+// step is a chain that a walk came through; its first block is block base of the prompt.
+type step struct {
+	walk   int32
+	base   uint32
+	serial uint64
+}
+
+// NewReader is a reader of the index.
+func (x *Index) NewReader() *Reader { return &Reader{x: x} }
+
+// Lookup answers for every source of the model, in no stated order. It errs with the context's error.
+func (r *Reader) Lookup(ctx context.Context, q *Query) ([]Match, error) {
+	defer r.end()
+	if err := r.collect(ctx, q); err != nil {
+		return nil, err
+	}
+	r.matches = r.matches[:0]
+	list, _ := r.x.models.Load(q.Model)
+	for _, l := range list {
+		r.matches = append(r.matches, Match{})
+		r.match(l, &r.matches[len(r.matches)-1])
+	}
+	return r.matches, nil
+}
+
+// collect reads what sources hold of the prompt, once for each scope of its namespace.
+func (r *Reader) collect(ctx context.Context, q *Query) error {
+	r.ctx, r.q = ctx, q
+	r.asOf = r.x.clears.Load()
+	list, _ := r.x.families.Load(family{model: q.Model, Namespace: Namespace{Salt: q.Salt, Adapter: q.Adapter}})
+	for _, s := range list {
+		if q.Keys != nil && s.BlockSize != q.KeySize {
+			continue
+		}
+		r.walks = append(r.walks, walk{size: s.BlockSize, pairs: s.Pairs})
+		r.checked = 0
+		r.keys.reset(q.Tokens, q.Features, s.BlockSize, s.Pairs, s.seed)
+		r.keys.given = q.Keys
+		if err := r.x.tree.collect(r, s.origin, &r.keys); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end forgets the request.
+func (r *Reader) end() {
+	r.ctx, r.q, r.plain = nil, nil, nil
+	r.keys.reset(nil, nil, 0, false, 0)
+	clear(r.walks)
+	r.walks, r.leads, r.more, r.path = r.walks[:0], r.leads[:0], r.more[:0], r.path[:0]
+}
+
+// check errs when the deadline is over, looking at it now and then as block grows.
+func (r *Reader) check(block int) error {
+	if block < r.checked+checkEvery {
+		return nil
+	}
+	r.checked = block
+	return r.ctx.Err()
+}
+
+// add notes that a lane holds blocks from..to-1 of the prompt.
+func (r *Reader) add(ln lane, from, to int) {
+	if int(ln) >= len(r.byLane) {
+		r.byLane = append(r.byLane, make([]int32, int(ln)+64-len(r.byLane))...)
+	}
+	a, b, w := uint32(from), uint32(to), int32(len(r.walks)-1)
+	prev := r.byLane[ln] - 1
+	if prev < 0 || int(prev) >= len(r.leads) || r.leads[prev].lane != ln {
+		prev = -1
+	} else if have := &r.leads[prev]; have.walk == w {
+		if a >= have.from && a <= have.to {
+			have.to = max(have.to, b)
+			return
+		}
+		r.more = append(r.more, stretch{from: a, to: b, next: -1})
+		i := int32(len(r.more) - 1)
+		if have.more < 0 {
+			have.more = i
+		} else {
+			r.more[have.last].next = i
+		}
+		have.last = i
+		return
+	}
+	r.leads = append(r.leads, lead{lane: ln, walk: w, prev: prev, from: a, to: b, more: -1})
+	r.byLane[ln] = int32(len(r.leads))
+}
+
+// first is the lane's lead of the last walk in which it holds anything, -1 if there is none.
+func (r *Reader) first(ln lane) int32 {
+	if int(ln) >= len(r.byLane) {
+		return -1
+	}
+	i := r.byLane[ln] - 1
+	if i < 0 || int(i) >= len(r.leads) || r.leads[i].lane != ln {
+		return -1
+	}
+	return i
+}
+
+// leadIn is what the lane holds in a walk, nil for nothing.
+func (r *Reader) leadIn(of laneOf, w int) *lead {
+	if r.asOf < of.since {
+		return nil // that was another source's lane
+	}
+	for i := r.first(of.lane); i >= 0; i = r.leads[i].prev {
+		if r.leads[i].walk == int32(w) {
+			return &r.leads[i]
+		}
+	}
+	return nil
+}
+
+// reach is the end of the last block that the lane holds in a walk.
+func (r *Reader) reach(of laneOf, w int) (end int) {
+	for d := range r.stretches(of, w) {
+		end = max(end, int(d.to))
+	}
+	return end
+}
+
+// stretches are the runs of blocks that the lane holds in a walk. They may overlap.
+func (r *Reader) stretches(of laneOf, w int) iter.Seq[stretch] {
+	return func(yield func(stretch) bool) {
+		d := r.leadIn(of, w)
+		if d == nil || !yield(stretch{from: d.from, to: d.to}) {
+			return
+		}
+		for i := d.more; i >= 0; i = r.more[i].next {
+			if !yield(r.more[i]) {
+				return
+			}
+		}
+	}
+}
+
+// plainRun is how many leading blocks a source holds that has a single lane of a single dense group in one block size.
+// ok is false when it is not such a source, or shows in several scopes.
+func (r *Reader) plainRun(t *table) (w *walk, blocks int, ok bool) {
+	if !t.plain {
+		return nil, 0, false
+	}
+	ln := t.lanes[0]
+	i := r.first(ln.lane)
+	if i < 0 || r.asOf < ln.since || r.asOf < t.since {
+		return nil, 0, true
+	}
+	d := &r.leads[i]
+	w = &r.walks[d.walk]
+	if d.prev >= 0 || w.size != t.sizes[0] {
+		return nil, 0, false
+	}
+	if d.from == 0 {
+		blocks = int(d.to)
+	}
+	return w, blocks, true
+}
+
+// rowsOf are what was collected of a source, by block size, less what was read before it was last cleared: the table
+// does not explain those masks.
+func (r *Reader) rowsOf(l *Ledger, t *table) []*row {
+	r.store, r.list, r.masks = r.store[:0], r.list[:0], r.masks[:0]
+	if r.asOf < t.since || !sees(r.q, l) {
+		return nil
+	}
+	rows := r.x.tree.rows(r, l, t)
+	slices.SortFunc(rows, func(a, b *row) int { return a.size - b.size })
+	return rows
+}
+
+// room is n empty masks.
+func (r *Reader) room(n int) []mask {
+	at := len(r.masks)
+	r.masks = slices.Grow(r.masks, n)[:at+n]
+	out := r.masks[at : at+n : at+n]
+	clear(out)
+	return out
+}
