@@ -31,7 +31,7 @@ func TestRule17_Case142_NoOpsLeaveNothing(t *testing.T) {
 		}
 	}
 	r.rejected("w1", events.ReasonUnknownRemoval, 100000)
-	if n := len(l.blocks) + len(l.alias) + len(l.orphans.byHash) + len(l.orphans.byParent) + len(l.table.Load().groups); n != 0 {
+	if n := len(l.blocks) + l.slim.live + len(l.alias) + len(l.orphans.byHash) + len(l.orphans.byParent) + len(l.table.Load().groups); n != 0 {
 		t.Errorf("%d table entries, want none", n)
 	}
 }
@@ -148,7 +148,7 @@ func TestRule17_Case106_RepeatedOrphans(t *testing.T) {
 	if took := time.Since(start); took > 30*time.Second { // quadratic would be minutes; a busy machine takes 5 s with -race
 		t.Errorf("took %v", took)
 	}
-	if got := l.blocks[events.HashInt(901)].copies[0].n; got != defaultMaxOrphanBlocks {
+	if got := 1 + l.slim.more[copyOf{901, bit(0, events.TierDevice)}]; got != defaultMaxOrphanBlocks {
 		t.Errorf("%d copies, want %d", got, defaultMaxOrphanBlocks)
 	}
 }

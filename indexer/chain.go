@@ -24,6 +24,7 @@ type chain struct {
 	// The rest is the writers'.
 	edge    edge // whose parent is 0 for a scope's root, which has no keys
 	parent  *chain
+	scope   *scope
 	forks   []*chain // child chains
 	fork    uint32   // position in parent
 	kid     uint32   // index in parent.forks

@@ -108,7 +108,7 @@ func (t *chains) descend(c *chain, n int, key Key) *chain {
 		return kid
 	}
 	kid := t.make()
-	kid.edge, kid.parent, kid.fork, kid.kid = e, c, uint32(n), uint32(len(c.forks))
+	kid.edge, kid.parent, kid.fork, kid.kid, kid.scope = e, c, uint32(n), uint32(len(c.forks)), c.scope
 	kid.append(key)
 	c.forks = append(c.forks, kid)
 	c.kids.Add(1)
@@ -122,6 +122,15 @@ func (t *chains) release(p place) {
 	c.refs--
 	t.touch(c)
 }
+
+// unref gives back a reference to a place to which there are others.
+func (t *chains) unref(p place) { t.of(p).refs-- }
+
+// of is the chain of a place.
+func (t *chains) of(p place) *chain { return t.list[p>>32] }
+
+// scopeOf is the scope of a place.
+func (t *chains) scopeOf(p place) *scope { return t.of(p).scope }
 
 func (t *chains) touch(c *chain) {
 	if !c.touched {

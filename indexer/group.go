@@ -17,6 +17,14 @@ type tierSet uint8
 
 func bit(group int, tier events.Tier) mask { return 1 << (group*events.TierCount + int(tier)) }
 
+// inTier is one tier of every group.
+func inTier(tier events.Tier) (m mask) {
+	for g := range maxGroups {
+		m |= bit(g, tier)
+	}
+	return m
+}
+
 // in says whether the block is in one of these tiers for the group.
 func (m mask) in(group int, tiers tierSet) bool {
 	return m>>(group*events.TierCount)&mask(tiers) != 0

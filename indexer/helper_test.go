@@ -80,6 +80,12 @@ func (r *rig) books(name string, l *Ledger) {
 			}
 		}
 	}
+	l.eachSlim(func(m mask) {
+		handles++
+		for d := m; d != 0; d &= d - 1 {
+			resident[tierOf(d&-d)]++
+		}
+	})
 	s := l.Stats()
 	if s.Handles != handles || s.Resident != resident {
 		r.t.Errorf("%s: counted %d handles, %v blocks; there are %d, %v", name, s.Handles, s.Resident, handles, resident)
@@ -203,3 +209,10 @@ const (
 	atExtras = 8
 	atGroup  = 9
 )
+
+// eachSlim calls do with the mask of every block in the compact part of the book.
+func (l *Ledger) eachSlim(do func(mask)) {
+	if l.slim != nil {
+		l.slim.each(func(_ uint64, _ place, m mask) { do(m) })
+	}
+}

@@ -32,6 +32,7 @@ const defaultMaxOrphanBlocks = 65536
 type Index struct {
 	opts     Options
 	tree     tree
+	chains   *chains // tree, unless that is the plain one
 	families *xsync.Map[family, []*scope]
 	sources  *xsync.Map[slot, *Ledger]
 	// models lists the sources of a model; the lists are replaced, never changed.
@@ -56,15 +57,16 @@ func New(opts Options) *Index {
 	}
 	x := &Index{
 		opts:     opts,
-		tree:     newChains(),
+		chains:   newChains(),
 		families: xsync.NewMap[family, []*scope](),
 		sources:  xsync.NewMap[slot, *Ledger](),
 		adapters: xsync.NewMap[string, []string](),
 		models:   xsync.NewMap[string, []*Ledger](),
 		ids:      make(map[string]*Ledger),
 	}
+	x.tree = x.chains
 	if opts.Plain {
-		x.tree = newTrie()
+		x.tree, x.chains = newTrie(), nil
 	}
 	x.readers.New = func() any { return x.NewReader() }
 	return x

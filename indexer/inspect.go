@@ -104,13 +104,11 @@ type ScopeStats struct {
 func (l *Ledger) Scopes() []ScopeStats {
 	count := make(map[*scope]int)
 	l.x.mu.Lock()
-	for _, b := range l.blocks {
-		for ; b != nil; b = b.next {
-			if b.mask != 0 {
-				count[b.scope]++
-			}
+	l.eachLocked(func(_ events.Hash, s *scope, _ place, m mask) {
+		if m != 0 {
+			count[s]++
 		}
-	}
+	})
 	l.x.mu.Unlock()
 	out := make([]ScopeStats, 0, len(count))
 	for s, n := range count {

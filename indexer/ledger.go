@@ -37,6 +37,12 @@ type Ledger struct {
 	// have been some at the last clear.
 	offloads, outlived bool
 	hinted             []*block // blocks whose identity the current batch tells
+	// slim has the blocks of which little is to be said, blocks the others; nil: blocks has all. What a batch made or took
+	// out of the slim is loose until its end.
+	slim  *slim
+	loose []*block
+	quick []quickBlock // scratch, as is buf
+	buf   []byte
 	// lanes are the source's lanes of the tree of chains, by laneBit, each plus 1; 0: none yet.
 	lanes [maxGroups * events.TierCount]lane
 }
@@ -65,6 +71,9 @@ func newLedger(x *Index, src events.Source, s slot) *Ledger {
 	l.orphans.init(x.opts.MaxOrphanBlocks)
 	if src.BlockSize > 0 {
 		l.configured = []int{src.BlockSize}
+	}
+	if x.chains != nil && compact(src) {
+		l.slim = newSlim()
 	}
 	l.table.Store(newTable(src, nil, 0, nil))
 	l.doubt(DoubtHistory, true)
@@ -113,6 +122,7 @@ func (l *Ledger) Apply(b *events.Batch) {
 		l.applyLocked(&list[i])
 	}
 	l.dropHintsLocked()
+	l.deflateLocked()
 	x.tree.settle()
 	l.doubt(DoubtOrphans, l.orphans.blocks > 0)
 	x.version.Add(1)
@@ -124,6 +134,9 @@ func (l *Ledger) applyLocked(e *events.Event) {
 	case events.Stored:
 		if e.Tier == events.TierUnknown {
 			l.Reject(events.ReasonUnknownTier)
+		}
+		if l.storeQuickLocked(e) {
+			break
 		}
 		if r, ok := l.storeLocked(e); !ok {
 			l.Reject(r)
@@ -161,11 +174,16 @@ func (l *Ledger) addLocked(b *block, group int, tier events.Tier) {
 	}
 	b.copies = append(b.copies, copies{bit: want, n: 1, since: l.batch})
 	l.stats.resident[tier].Add(1)
+	l.offloadedLocked(tier)
+	l.publishLocked(b, b.mask|want)
+}
+
+// offloadedLocked notes that a block lies in a tier.
+func (l *Ledger) offloadedLocked(tier events.Tier) {
 	if tier != events.TierDevice && !l.offloads {
 		l.offloads = true
 		l.doubt(DoubtTiers, l.outlived)
 	}
-	l.publishLocked(b, b.mask|want)
 }
 
 // repeatedLocked notes what a second copy of a block in one tier tells. An SGLang tree has each block of a namespace
@@ -248,8 +266,13 @@ func (l *Ledger) forgetLocked(b *block) {
 // findLocked is the first block under hash h; more follow by next. An engine may name by an integer what it announced
 // as a digest.
 func (l *Ledger) findLocked(h events.Hash) *block {
-	if b := l.blocks[h]; b != nil || h.Digest() || len(l.alias) == 0 {
+	if b := l.blocks[h]; b != nil || h.Digest() {
 		return b
+	}
+	if l.slim != nil {
+		if ref := l.slim.find(h.Lo); ref != 0 {
+			return l.inflateLocked(h, ref)
+		}
 	}
 	if full, ok := l.alias[h.Lo]; ok {
 		return l.blocks[full]
@@ -265,6 +288,9 @@ func (l *Ledger) removeLocked(e *events.Event, h events.Hash) {
 		id = e.Group
 	}
 	g := l.table.Load().find(id)
+	if l.removeQuickLocked(h, g, e.Tier) {
+		return
+	}
 	var fit []*block
 	if g >= 0 {
 		which := bit(g, e.Tier)
@@ -290,22 +316,29 @@ func (l *Ledger) removeLocked(e *events.Event, h events.Hash) {
 	}
 }
 
+// held is a block that a source holds.
+type held struct {
+	via   uint64
+	scope *scope
+	place place
+	mask  mask
+}
+
 // clearLocked drops everything the source holds.
 func (l *Ledger) clearLocked() {
-	all := make([]*block, 0, len(l.blocks))
-	for _, b := range l.blocks {
-		for ; b != nil; b = b.next {
-			all = append(all, b)
-		}
-	}
+	var all []held
+	l.eachLocked(func(h events.Hash, s *scope, p place, m mask) { all = append(all, held{h.Lo, s, p, m}) })
 	// From the ends of prompts to their starts: what is held shrinks without holes.
-	slices.SortFunc(all, func(a, b *block) int { return cmp.Compare(b.place, a.place) })
+	slices.SortFunc(all, func(a, b held) int { return cmp.Compare(b.place, a.place) })
 	for _, b := range all {
 		if b.mask != 0 {
-			l.x.tree.hold(b.place, l, b.hash.Lo, b.mask, 0)
+			l.x.tree.hold(b.place, l, b.via, b.mask, 0)
 		}
 		l.x.tree.release(b.place)
 		l.x.leaveLocked(b.scope)
+	}
+	if l.slim != nil {
+		l.slim = newSlim()
 	}
 	clear(l.blocks)
 	clear(l.alias)
@@ -317,9 +350,16 @@ func (l *Ledger) clearLocked() {
 
 func (l *Ledger) clearTierLocked(tier events.Tier) {
 	l.orphans.clearTier(tier)
+	var hashes []events.Hash
+	l.eachLocked(func(h events.Hash, _ *scope, _ place, m mask) {
+		if m&inTier(tier) != 0 {
+			hashes = append(hashes, h)
+		}
+	})
 	var all []*block
-	for _, b := range l.blocks {
-		for ; b != nil; b = b.next {
+	slices.SortFunc(hashes, func(a, b events.Hash) int { return cmp.Or(cmp.Compare(a.Hi, b.Hi), cmp.Compare(a.Lo, b.Lo)) })
+	for _, h := range slices.Compact(hashes) {
+		for b := l.findLocked(h); b != nil; b = b.next {
 			all = append(all, b)
 		}
 	}

@@ -24,6 +24,7 @@ type Reader struct {
 	byLane []int32 // lane -> 1 + index of its last lead, if that lead is the lane's
 
 	matches []Match
+	holders []Holder
 	store   []row
 	list    []*row
 	masks   []mask
@@ -82,6 +83,9 @@ func (r *Reader) Lookup(ctx context.Context, q *Query) ([]Match, error) {
 func (r *Reader) collect(ctx context.Context, q *Query) error {
 	r.ctx, r.q = ctx, q
 	r.asOf = r.x.clears.Load()
+	if r.x.opts.Plain {
+		r.plain = make(map[slot][]*row)
+	}
 	list, _ := r.x.families.Load(family{model: q.Model, Namespace: Namespace{Salt: q.Salt, Adapter: q.Adapter}})
 	for _, s := range list {
 		if q.Keys != nil && s.BlockSize != q.KeySize {

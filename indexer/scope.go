@@ -29,6 +29,17 @@ type scope struct {
 
 func (s Scope) family() family { return family{model: s.Model, Namespace: s.Namespace} }
 
+// scopeLocked is the scope, nil if there is none. Needs x.mu.
+func (x *Index) scopeLocked(want Scope) *scope {
+	have, _ := x.families.Load(want.family())
+	for _, s := range have {
+		if s.Scope == want {
+			return s
+		}
+	}
+	return nil
+}
+
 // enterLocked is the scope, made if new, with one more block in it. Needs x.mu.
 func (x *Index) enterLocked(want Scope) *scope {
 	key := want.family()
@@ -41,6 +52,9 @@ func (x *Index) enterLocked(want Scope) *scope {
 	}
 	s := &scope{Scope: want, seed: want.Seed(), blocks: 1}
 	s.root, s.origin = x.tree.root()
+	if x.chains != nil {
+		x.chains.of(s.root).scope = s
+	}
 	// The slice is published: it is replaced, never changed.
 	x.families.Store(key, append(slices.Clone(have), s))
 	if want.Adapter != "" {

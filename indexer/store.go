@@ -331,6 +331,9 @@ func (l *Ledger) placeLocked(h events.Hash, sc Scope, parent place, key Key) (b 
 	}
 	b = &block{hash: h, scope: s, place: at, next: l.blocks[h]}
 	l.blocks[h] = b
+	if l.slim != nil {
+		l.loose = append(l.loose, b)
+	}
 	if h.Digest() {
 		l.alias[h.Lo] = h
 	}

@@ -142,9 +142,6 @@ func (t *trie) collect(r *Reader, origin uint64, keys *keyer) error {
 		view.add(i, holders)
 		at = next
 	}
-	if r.plain == nil {
-		r.plain = make(map[slot][]*row)
-	}
 	for id, w := range view.rows {
 		r.plain[id] = append(r.plain[id], w)
 	}

@@ -1,0 +1,78 @@
+package indexer
+
+import "context"
+
+// Holder is a source that holds a prompt's first block on the device.
+type Holder struct {
+	Ledger *Ledger
+	// Held is the leading run in tokens, as Match.Held.
+	Held int
+}
+
+// Holders lists the sources of the model that hold the prompt's first block on the device, in no stated order: what a
+// router asks that wants neither tiers nor caps nor bounds. It looks at nobody who holds nothing. It errs with the
+// context's error.
+func (r *Reader) Holders(ctx context.Context, q *Query) ([]Holder, error) {
+	defer r.end()
+	if err := r.collect(ctx, q); err != nil {
+		return nil, err
+	}
+	r.holders = r.holders[:0]
+	if r.plain != nil {
+		list, _ := r.x.models.Load(q.Model)
+		for _, l := range list {
+			r.holds(l, l.table.Load(), nil)
+		}
+		return r.holders, nil
+	}
+	lanes := &r.x.tree.(*chains).lanes
+	for i := range r.leads {
+		d := &r.leads[i]
+		o := lanes.at(d.lane)
+		if o == nil {
+			continue // closed meanwhile
+		}
+		r.holds(o.ledger, o.ledger.table.Load(), d)
+	}
+	return r.holders, nil
+}
+
+// holds adds a source if it holds anything. Of its leads only one speaks for it.
+func (r *Reader) holds(l *Ledger, t *table, d *lead) {
+	held := 0
+	if w, blocks, ok := r.plainRun(t); ok && sees(r.q, l) {
+		if w != nil {
+			held = min(r.prompt(w.pairs), blocks*w.size)
+		}
+	} else {
+		if d != nil && !r.speaks(t, d) {
+			return
+		}
+		if rows := r.rowsOf(l, t); len(rows) > 0 {
+			v := &verdict{groups: t.groups, rows: rows, prompt: r.prompt(rows[0].pairs), eagle: l.dropsBlock()}
+			held = v.held()
+		}
+	}
+	if held > 0 {
+		r.holders = append(r.holders, Holder{Ledger: l, Held: held})
+	}
+}
+
+// speaks says whether the lead is the last one of the source's first lane that has any.
+func (r *Reader) speaks(t *table, d *lead) bool {
+	for _, of := range t.lanes {
+		if i := r.first(of.lane); i >= 0 {
+			return &r.leads[i] == d
+		}
+	}
+	return false
+}
+
+// prompt is the length of the prompt, in pairs if it is asked for in pairs.
+func (r *Reader) prompt(pairs bool) int {
+	n := promptTokens(r.q)
+	if pairs {
+		n-- // n tokens make n-1 pairs
+	}
+	return n
+}
