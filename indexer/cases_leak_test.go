@@ -148,7 +148,7 @@ func TestRule17_Case106_RepeatedOrphans(t *testing.T) {
 	if took := time.Since(start); took > 30*time.Second { // quadratic would be minutes; a busy machine takes 5 s with -race
 		t.Errorf("took %v", took)
 	}
-	if got := 1 + l.slim.more[copyOf{901, bit(0, events.TierDevice)}]; got != defaultMaxOrphanBlocks {
+	if got := 1 + l.slim.more[901]; got != defaultMaxOrphanBlocks {
 		t.Errorf("%d copies, want %d", got, defaultMaxOrphanBlocks)
 	}
 }

@@ -15,9 +15,11 @@ import (
 // appended again. So each member's entry is true by itself, and readers may load keys and members at different moments.
 type chain struct {
 	serial uint64 // names the chain in edges; never used twice
-	keys   atomic.Pointer[keyRun]
-	held   atomic.Pointer[memberList]
-	kids   atomic.Int32 // child chains
+	keys   words
+	// held is the members: lane<<32 | blocks held from the chain's start. An entry belongs to its lane as long as the list is
+	// in use: a reader must not meet a lane twice.
+	held words
+	kids atomic.Int32 // child chains
 	// islands counts the lanes that hold blocks behind a hole.
 	islands atomic.Int32
 
@@ -38,62 +40,24 @@ type chain struct {
 	gone    bool
 }
 
-// keyRun is the keys of a chain: the first n, with room for more.
-type keyRun struct {
-	n    atomic.Uint32
-	list []Key
-}
-
-// memberList is the members of a chain: the first n entries, with room for more. An entry is lane<<32 | blocks held from
-// the chain's start. An entry belongs to its lane as long as the list is in use: a reader must not meet a lane twice.
-type memberList struct {
-	n    atomic.Uint32
-	list []atomic.Uint64
-}
-
 // maxChain is how many blocks a chain has at most; a longer prompt goes on in a child.
 const maxChain = 1<<24 - 1
 
-// view is the keys as published now.
-func (c *chain) view() []Key {
-	run := c.keys.Load()
-	return run.list[:run.n.Load()]
-}
-
-func (c *chain) length() int { return int(c.keys.Load().n.Load()) }
+// length is how many keys the chain has.
+func (c *chain) length() int { return len(c.keys.view()) }
 
 // append adds a key at the end.
-func (c *chain) append(k Key) {
-	run := c.keys.Load()
-	n := int(run.n.Load())
-	if n == len(run.list) {
-		next := &keyRun{list: append(run.list[:n:n], make([]Key, max(4, n/4))...)}
-		next.list = next.list[:cap(next.list)]
-		next.n.Store(uint32(n))
-		c.keys.Store(next)
-		run = next
-	}
-	run.list[n] = k
-	run.n.Store(uint32(n + 1))
-}
+func (c *chain) append(k Key) { c.keys.add(uint64(k)) }
 
 // cut drops the keys behind the first n. What they were must stay true for readers that still see them, so the chain is
 // not appended to again.
 func (c *chain) cut(n int) {
-	run := &keyRun{list: slices.Clone(c.keys.Load().list[:n])}
-	run.n.Store(uint32(n))
-	c.keys.Store(run)
+	c.keys.replace(slices.Clone(c.keys.view()[:n]))
 	c.sealed = true
 }
 
 // members is the entries as published now.
-func (c *chain) members() []atomic.Uint64 {
-	m := c.held.Load()
-	if m == nil {
-		return nil
-	}
-	return m.list[:m.n.Load()]
-}
+func (c *chain) members() []atomic.Uint64 { return c.held.atoms() }
 
 func entry(ln lane, n int) uint64    { return uint64(ln)<<32 | uint64(uint32(n)) }
 func entryLane(e uint64) lane        { return lane(e >> 32) }
@@ -121,29 +85,17 @@ func (c *chain) member(ln lane) (*atomic.Uint64, int) {
 // join makes an entry of n blocks for a lane that has none. keep says which lanes without leading blocks stay when the
 // list is made anew.
 func (c *chain) join(ln lane, n int, keep func(lane) bool) {
-	m := c.held.Load()
-	if m == nil || int(m.n.Load()) == len(m.list) {
-		next := &memberList{}
+	if c.held.full() {
 		var kept []uint64
-		if m != nil {
-			for i := range m.list {
-				if e := m.list[i].Load(); entryBlocks(e) > 0 || keep(entryLane(e)) {
-					kept = append(kept, e)
-				}
+		for i := range c.members() {
+			if e := c.members()[i].Load(); entryBlocks(e) > 0 || keep(entryLane(e)) {
+				kept = append(kept, e)
 			}
 		}
-		next.list = make([]atomic.Uint64, len(kept)+1+len(kept)/4)
-		for i, e := range kept {
-			next.list[i].Store(e)
-		}
-		next.n.Store(uint32(len(kept)))
-		c.held.Store(next)
-		m = next
+		c.held.replace(kept)
 	}
-	i := m.n.Load()
-	m.list[i].Store(entry(ln, n))
-	m.n.Store(i + 1)
-	c.hint = int(i)
+	c.held.add(entry(ln, n))
+	c.hint = len(c.members()) - 1
 }
 
 // lane is one residency of one source: one tier of one group, or for a source that is told by its hashes all of them.
@@ -158,10 +110,12 @@ type laneOf struct {
 	since uint64
 }
 
-// owner finds the source of a lane.
+// owner is whose a lane is, and what of the source's table readers of one lane need.
 type owner struct {
 	ledger *Ledger
-	bit    mask
+	since  uint64 // Index.clears; what was read of the tree before that is gone
+	plain  bool   // table.plain
+	size   int    // tokens in a block, of a plain source
 }
 
 // extent is blocks from..to-1 of a chain.

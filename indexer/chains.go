@@ -50,7 +50,6 @@ func newChains() *chains {
 func (t *chains) make() *chain {
 	t.serial++
 	c := &chain{serial: t.serial}
-	c.keys.Store(&keyRun{})
 	if n := len(t.free); n > 0 {
 		c.id = t.free[n-1]
 		t.free = t.free[:n-1]
@@ -76,9 +75,9 @@ func edgeAt(serial uint64, fork int, key Key) edge {
 func (t *chains) child(parent place, key Key) place {
 	id, n := parent.split()
 	c := t.list[id]
-	keys := c.view()
+	keys := c.keys.view()
 	switch {
-	case n < len(keys) && keys[n] == key:
+	case n < len(keys) && keys[n] == uint64(key):
 	case n == len(keys) && n > 0 && n < maxChain && !c.sealed && !t.forks(c, n, key):
 		c.append(key)
 	default:

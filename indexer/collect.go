@@ -12,7 +12,7 @@ func (t *chains) collect(r *Reader, origin uint64, keys *keyer) error {
 		if !ok {
 			return nil
 		}
-		m, err := matched(r, keys, base, c.view())
+		m, err := matched(r, keys, base, c.keys.view())
 		if err != nil {
 			return err
 		}
@@ -28,7 +28,7 @@ func (t *chains) collect(r *Reader, origin uint64, keys *keyer) error {
 }
 
 // matched is how many blocks of the chain the prompt has from base on. The first is known to match.
-func matched(r *Reader, keys *keyer, base int, chain []Key) (int, error) {
+func matched(r *Reader, keys *keyer, base int, chain []uint64) (int, error) {
 	n := min(len(chain), keys.blocks()-base)
 	if keys.given != nil && n <= checkEvery {
 		return commonPrefix(chain[:n], keys.given[base:base+n]), nil
@@ -37,7 +37,7 @@ func matched(r *Reader, keys *keyer, base int, chain []Key) (int, error) {
 		if err := r.check(base + i); err != nil {
 			return 0, err
 		}
-		if keys.at(base+i) != chain[i] {
+		if uint64(keys.at(base+i)) != chain[i] {
 			return i, nil
 		}
 	}
@@ -45,17 +45,18 @@ func matched(r *Reader, keys *keyer, base int, chain []Key) (int, error) {
 }
 
 // commonPrefix is how many leading keys of a and b, which are of one length, are equal.
-func commonPrefix(a, b []Key) int {
+func commonPrefix(a []uint64, b []Key) int {
 	n := min(len(a), len(b))
 	a, b = a[:n], b[:n]
 	i := 0
 	for ; i+8 <= n; i += 8 { // eight compares to one branch
 		x, y := a[i:i+8:i+8], b[i:i+8:i+8]
-		if (x[0]^y[0])|(x[1]^y[1])|(x[2]^y[2])|(x[3]^y[3])|(x[4]^y[4])|(x[5]^y[5])|(x[6]^y[6])|(x[7]^y[7]) != 0 {
+		if (Key(x[0])^y[0])|(Key(x[1])^y[1])|(Key(x[2])^y[2])|(Key(x[3])^y[3])|
+			(Key(x[4])^y[4])|(Key(x[5])^y[5])|(Key(x[6])^y[6])|(Key(x[7])^y[7]) != 0 {
 			break
 		}
 	}
-	for ; i < n && a[i] == b[i]; i++ {
+	for ; i < n && Key(a[i]) == b[i]; i++ {
 	}
 	return i
 }

@@ -68,12 +68,6 @@ func newTable(src events.Source, g groups, since uint64, lanes []laneOf) *table 
 	return t
 }
 
-// publishLanes adds a lane to what is published about the source.
-func (l *Ledger) publishLanes(add laneOf) {
-	t := l.table.Load()
-	l.table.Store(newTable(l.src, t.groups, t.since, append(slices.Clone(t.lanes), add)))
-}
-
 // find is the position of the group that an event names. An event without one means the only group that keeps every
 // block, if the others of its stream are numbered: offload tiers do not always number theirs.
 func (g groups) find(id int) int {

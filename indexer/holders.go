@@ -25,12 +25,18 @@ func (r *Reader) Holders(ctx context.Context, q *Query) ([]Holder, error) {
 		}
 		return r.holders, nil
 	}
-	lanes := &r.x.tree.(*chains).lanes
+	lanes, last := &r.x.chains.lanes, int32(len(r.walks)-1)
 	for i := range r.leads {
 		d := &r.leads[i]
 		o := lanes.at(d.lane)
-		if o == nil {
-			continue // closed meanwhile
+		if o == nil || r.asOf < o.since {
+			continue // closed or cleared meanwhile
+		}
+		if w := &r.walks[d.walk]; o.plain && d.prev < 0 && d.walk == last && w.size == o.size && sees(r.q, o.ledger) {
+			if d.from == 0 {
+				r.holders = append(r.holders, Holder{Ledger: o.ledger, Held: min(r.prompt(w.pairs), int(d.to)*w.size)})
+			}
+			continue
 		}
 		r.holds(o.ledger, o.ledger.table.Load(), d)
 	}

@@ -1,6 +1,9 @@
 package indexer
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // owners finds the source of each lane. Readers see it grow.
 type owners struct {
@@ -35,10 +38,22 @@ func (o *owners) of(l *Ledger, i int, bit mask) lane {
 			o.dir.Store(&dir)
 		}
 	}
-	o.page(ln)[ln%lanesInPage].Store(&owner{ledger: l, bit: bit})
 	l.lanes[i] = ln + 1
-	l.publishLanes(laneOf{lane: ln, bit: bit, since: since})
+	t := l.table.Load()
+	l.publish(newTable(l.src, t.groups, t.since, append(slices.Clone(t.lanes), laneOf{lane: ln, bit: bit, since: since})))
 	return ln
+}
+
+// publish makes t what readers know of the source, which they find from it or from its lanes.
+func (l *Ledger) publish(t *table) {
+	l.table.Store(t)
+	for _, of := range t.lanes {
+		o := &owner{ledger: l, since: max(t.since, of.since), plain: t.plain}
+		if t.plain {
+			o.size = t.sizes[0]
+		}
+		l.x.chains.lanes.page(of.lane)[of.lane%lanesInPage].Store(o)
+	}
 }
 
 func (o *owners) page(ln lane) *ownerPage { return (*o.dir.Load())[ln/lanesInPage] }

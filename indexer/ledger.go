@@ -343,7 +343,7 @@ func (l *Ledger) clearLocked() {
 	clear(l.blocks)
 	clear(l.alias)
 	l.orphans.clear()
-	l.table.Store(newTable(l.src, nil, l.x.clears.Add(1), l.table.Load().lanes))
+	l.publish(newTable(l.src, nil, l.x.clears.Add(1), l.table.Load().lanes))
 	l.x.tree.settle()
 	l.stats.clearGauges()
 }

@@ -56,7 +56,7 @@ func (l *Ledger) storeQuickLocked(e *events.Event) bool {
 		h := e.Hashes[i]
 		if b.ref != 0 {
 			l.x.chains.unref(b.place)
-			l.slim.more[copyOf{h.Lo, which}]++
+			l.slim.more[h.Lo]++
 			l.repeatedLocked()
 			continue
 		}
@@ -76,6 +76,7 @@ func (l *Ledger) storeQuickLocked(e *events.Event) bool {
 // another meaning, or needs more than one more copy.
 func (l *Ledger) findPlacesLocked(e *events.Event, sc *scope, at place, which mask) bool {
 	l.quick = l.quick[:0]
+	l.slim.touch(e.Hashes)
 	var key Key
 	for i, h := range e.Hashes {
 		if len(l.blocks) > 0 && l.blocks[h] != nil || len(l.alias) > 0 {
@@ -92,7 +93,7 @@ func (l *Ledger) findPlacesLocked(e *events.Event, sc *scope, at place, which ma
 		if ref == 0 {
 			continue
 		}
-		if p, m := l.slim.at(ref); p != at || m&which == 0 {
+		if p, m := l.slim.at(ref); p != at || m != which {
 			return false
 		}
 	}
@@ -143,20 +144,15 @@ func (l *Ledger) removeQuickLocked(h events.Hash, g int, tier events.Tier) bool 
 	}
 	p, m := l.slim.at(ref)
 	which := bit(g, tier)
-	if m&which == 0 {
-		return false
-	}
-	if len(l.slim.more) > 0 {
-		if k := (copyOf{h.Lo, which}); l.slim.more[k] > 1 {
-			l.slim.more[k]--
-			return true
-		} else if l.slim.more[k] == 1 {
-			delete(l.slim.more, k)
-			return true
-		}
-	}
 	if m != which {
-		return false // it stays, in other tiers
+		return false // it is not there, or in other tiers too
+	}
+	if n := l.slim.more[h.Lo]; n > 1 {
+		l.slim.more[h.Lo] = n - 1
+		return true
+	} else if n == 1 {
+		delete(l.slim.more, h.Lo)
+		return true
 	}
 	l.slim.drop(ref)
 	s := l.x.chains.scopeOf(p)
@@ -174,14 +170,11 @@ func (l *Ledger) inflateLocked(h events.Hash, ref slimRef) *block {
 	l.slim.drop(ref)
 	b := &block{hash: h, scope: l.x.chains.scopeOf(p), place: p, mask: m}
 	for d := m; d != 0; d &= d - 1 {
-		which := d & -d
-		n := uint32(1)
-		if len(l.slim.more) > 0 {
-			k := copyOf{h.Lo, which}
-			n += l.slim.more[k]
-			delete(l.slim.more, k)
-		}
-		b.copies = append(b.copies, copies{bit: which, n: n})
+		b.copies = append(b.copies, copies{bit: d & -d, n: 1})
+	}
+	if n := l.slim.more[h.Lo]; n > 0 {
+		b.copies[0].n += n
+		delete(l.slim.more, h.Lo)
 	}
 	l.blocks[h] = b
 	l.loose = append(l.loose, b)
@@ -196,15 +189,13 @@ func (l *Ledger) deflateLocked() {
 	many := len(l.loose) > 1024
 	for i, b := range l.loose {
 		l.loose[i] = nil
-		if b.gone || b.mask == 0 || b.hash.Digest() || b.next != nil || l.blocks[b.hash] != b ||
+		if b.gone || b.mask == 0 || len(b.copies) > 1 && slices.ContainsFunc(b.copies, several) || b.hash.Digest() || b.next != nil || l.blocks[b.hash] != b ||
 			!l.slim.put(b.hash.Lo, b.place, b.mask) {
 			continue
 		}
 		delete(l.blocks, b.hash)
-		for _, c := range b.copies {
-			if c.n > 1 {
-				l.slim.more[copyOf{b.hash.Lo, c.bit}] = c.n - 1
-			}
+		if n := b.copies[0].n; n > 1 {
+			l.slim.more[b.hash.Lo] = n - 1
 		}
 	}
 	l.loose = l.loose[:0]
@@ -213,6 +204,8 @@ func (l *Ledger) deflateLocked() {
 		l.blocks = maps.Clone(l.blocks)
 	}
 }
+
+func several(c copies) bool { return c.n > 1 }
 
 // eachLocked calls do with every block of the book. do must not change it.
 func (l *Ledger) eachLocked(do func(h events.Hash, s *scope, p place, m mask)) {

@@ -21,10 +21,11 @@ type slim struct {
 	bits   uint     // of group and offset in an entry
 	used   int      // entries that are not 0
 	live   int      // blocks
+	sink   uint32   // keeps touch from being optimised away
 	masks  []mask   // by number in groups
 	number map[mask]uint16
-	// more counts copies beyond the first.
-	more map[copyOf]uint32
+	// more counts copies beyond the first, of blocks in a single tier.
+	more map[uint64]uint32
 }
 
 // hashGroup is up to groupLen blocks at consecutive positions of a chain with one mask.
@@ -45,17 +46,11 @@ const (
 	maxGroup     = 1 << 26
 )
 
-// copyOf is a block in one tier of one group.
-type copyOf struct {
-	hash uint64
-	bit  mask
-}
-
 // slimRef is where a block is in a slim: group << 4 | offset, 0 for nowhere.
 type slimRef uint32
 
 func newSlim() *slim {
-	return &slim{next: 1, number: make(map[mask]uint16), more: make(map[copyOf]uint32)}
+	return &slim{next: 1, number: make(map[mask]uint16), more: make(map[uint64]uint32)}
 }
 
 func (s *slim) group(id uint32) *hashGroup { return &s.slabs[id/groupsInSlab][id%groupsInSlab] }
@@ -74,6 +69,18 @@ func (s *slim) start(x uint64) int {
 }
 
 func (s *slim) entry(x uint64, ref slimRef) uint32 { return uint32(x)<<s.bits | uint32(ref) }
+
+// touch reads what the hashes' search will begin with, so that it waits for memory once and not for each.
+func (s *slim) touch(hashes []events.Hash) {
+	if len(s.table) == 0 {
+		return
+	}
+	sum := uint32(0)
+	for i := range hashes {
+		sum += s.table[s.start(mixHash(hashes[i].Lo))]
+	}
+	s.sink = sum
+}
 
 // find is where the block under a hash is.
 func (s *slim) find(hash uint64) slimRef {

@@ -176,7 +176,7 @@ func (l *Ledger) learnLocked(e *events.Event, size int) (int, bool) {
 	next, at, ok := l.table.Load().learn(e, size)
 	if next != nil {
 		t := l.table.Load()
-		l.table.Store(newTable(l.src, next, t.since, t.lanes))
+		l.publish(newTable(l.src, next, t.since, t.lanes))
 	}
 	return at, ok
 }

@@ -1,0 +1,62 @@
+package indexer
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// words is a list of 64-bit words that one writer changes beside readers. It is one piece of memory, so that a reader
+// waits for memory once: word 0 is the number of words that follow, with room for more behind them. What is appended is
+// written before it is counted; a list that has to move is copied, and the old one stays as it was.
+type words struct {
+	first atomic.Pointer[atomic.Uint64]
+	room  uint32 // the writer's
+}
+
+// view is the words as published now, which do not change as long as only add and replace are called.
+func (w *words) view() []uint64 {
+	p := w.first.Load()
+	if p == nil {
+		return nil
+	}
+	n := p.Load()
+	return unsafe.Slice((*uint64)(unsafe.Pointer(p)), n+1)[1:]
+}
+
+// atoms is view for words that change in place.
+func (w *words) atoms() []atomic.Uint64 {
+	p := w.first.Load()
+	if p == nil {
+		return nil
+	}
+	return unsafe.Slice(p, p.Load()+1)[1:]
+}
+
+func (w *words) full() bool {
+	p := w.first.Load()
+	return p == nil || uint32(p.Load()) == w.room
+}
+
+// add appends a word.
+func (w *words) add(v uint64) {
+	if w.full() {
+		w.replace(w.view())
+	}
+	p := w.first.Load()
+	n := p.Load()
+	unsafe.Slice(p, w.room+1)[n+1].Store(v)
+	p.Store(n + 1)
+}
+
+// replace makes list the words, with room for at least one more.
+func (w *words) replace(list []uint64) {
+	next := append([]uint64(nil), make([]uint64, max(4, len(list)+2+len(list)/8))...)
+	next = next[:cap(next)] // what the allocator gives anyway
+	next[0] = uint64(len(list))
+	copy(next[1:], list)
+	w.room = uint32(len(next) - 1)
+	w.first.Store((*atomic.Uint64)(unsafe.Pointer(&next[0])))
+}
+
+// size is the memory of the list in bytes.
+func (w *words) size() int { return int(w.room+1) * 8 }
