@@ -1,5 +1,16 @@
 package indexer
 
+import (
+	"errors"
+	"slices"
+)
+
+// errNotBrief is a lookup that needs more than leading runs. It never leaves the package.
+var errNotBrief = errors.New("not brief")
+
+// maxBrief is how many comparisons meetBriefly makes at most.
+const maxBrief = 8192
+
 // collect walks the chains that the prompt begins with.
 func (t *chains) collect(r *Reader, origin uint64, keys *keyer) error {
 	n := keys.blocks()
@@ -17,7 +28,11 @@ func (t *chains) collect(r *Reader, origin uint64, keys *keyer) error {
 			return err
 		}
 		r.path = append(r.path, step{walk: int32(len(r.walks) - 1), base: uint32(base), serial: c.serial})
-		t.meet(r, c, base, m)
+		if !r.brief {
+			t.meet(r, c, base, m)
+		} else if !t.meetBriefly(r, c, base, m) {
+			return errNotBrief
+		}
 		if c.kids.Load() == 0 {
 			return nil
 		}
@@ -74,6 +89,9 @@ func (t *chains) meet(r *Reader, c *chain, base, m int) {
 		if c.islands.Load() == 0 {
 			continue
 		}
+		if o := t.lanes.at(ln); o == nil || o.plain {
+			continue // only its leading run counts
+		}
 		isles, _ := t.islands.Load(laneIn{c.serial, ln})
 		if again := list[i].Load(); again != e {
 			if n := min(entryBlocks(again), m); n > 0 {
@@ -87,6 +105,49 @@ func (t *chains) meet(r *Reader, c *chain, base, m int) {
 			r.add(ln, base+int(s.from), base+min(int(s.to), m))
 		}
 	}
+}
+
+// meetBriefly is meet as far as each lane's leading run goes. It is false when that may not be all that counts, or is
+// slower.
+func (t *chains) meetBriefly(r *Reader, c *chain, base, m int) bool {
+	list := c.members()
+	isles := c.islands.Load() > 0
+	if base == 0 {
+		r.runs = slices.Grow(r.runs[:0], len(list))[:len(list)]
+	} else if len(list)*len(r.runs) > maxBrief {
+		return false
+	}
+	k := 0
+	for i := range list {
+		e := list[i].Load()
+		n, ln := min(entryBlocks(e), m), entryLane(e)
+		switch {
+		case n == 0:
+			if isles && !t.plainLane(ln) {
+				return false
+			}
+		case base == 0:
+			r.runs[k] = entry(ln, n)
+			k++
+		default:
+			at := slices.IndexFunc(r.runs, func(o uint64) bool { return entryLane(o) == ln })
+			if at >= 0 && entryBlocks(r.runs[at]) == base {
+				r.runs[at] = entry(ln, base+n)
+			} else if !t.plainLane(ln) {
+				return false // what lies behind a hole may count
+			}
+		}
+	}
+	if base == 0 {
+		r.runs = r.runs[:k]
+	}
+	return true
+}
+
+// plainLane says whether of the lane only its leading run counts.
+func (t *chains) plainLane(ln lane) bool {
+	o := t.lanes.at(ln)
+	return o == nil || o.plain
 }
 
 // rows are what was collected for l.

@@ -1,6 +1,9 @@
 package indexer
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Holder is a source that holds a prompt's first block on the device.
 type Holder struct {
@@ -14,33 +17,57 @@ type Holder struct {
 // context's error.
 func (r *Reader) Holders(ctx context.Context, q *Query) ([]Holder, error) {
 	defer r.end()
-	if err := r.collect(ctx, q); err != nil {
+	err := r.collect(ctx, q, !r.x.opts.Plain)
+	r.holders = r.holders[:0]
+	if err == nil && r.brief && r.holdBriefly() {
+		return r.holders, nil
+	}
+	if err == errNotBrief || err == nil && r.brief {
+		err = r.collect(ctx, q, false)
+	}
+	if err != nil {
 		return nil, err
 	}
-	r.holders = r.holders[:0]
-	if r.plain != nil {
+	if r.x.opts.Plain {
 		list, _ := r.x.models.Load(q.Model)
 		for _, l := range list {
 			r.holds(l, l.table.Load(), nil)
 		}
 		return r.holders, nil
 	}
-	lanes, last := &r.x.chains.lanes, int32(len(r.walks)-1)
 	for i := range r.leads {
-		d := &r.leads[i]
-		o := lanes.at(d.lane)
+		if o := r.x.chains.lanes.at(r.leads[i].lane); o != nil {
+			r.holds(o.ledger, o.ledger.table.Load(), &r.leads[i])
+		}
+	}
+	return r.holders, nil
+}
+
+// holdBriefly adds the sources of the runs. It is false when there are others among them than plain ones.
+func (r *Reader) holdBriefly() bool {
+	if len(r.runs) == 0 {
+		return true
+	}
+	w := &r.walks[0]
+	prompt := r.prompt(w.pairs)
+	pages := *r.x.chains.lanes.dir.Load()
+	r.holders = slices.Grow(r.holders, len(r.runs))[:len(r.runs)]
+	k := 0
+	for _, e := range r.runs {
+		ln := entryLane(e)
+		o := pages[ln/lanesInPage][ln%lanesInPage].Load()
 		if o == nil || r.asOf < o.since {
 			continue // closed or cleared meanwhile
 		}
-		if w := &r.walks[d.walk]; o.plain && d.prev < 0 && d.walk == last && w.size == o.size && sees(r.q, o.ledger) {
-			if d.from == 0 {
-				r.holders = append(r.holders, Holder{Ledger: o.ledger, Held: min(r.prompt(w.pairs), int(d.to)*w.size)})
-			}
-			continue
+		if !o.plain || o.size != w.size || !sees(r.q, o.ledger) {
+			r.holders = r.holders[:0]
+			return false
 		}
-		r.holds(o.ledger, o.ledger.table.Load(), d)
+		r.holders[k] = Holder{Ledger: o.ledger, Held: min(prompt, entryBlocks(e)*w.size)}
+		k++
 	}
-	return r.holders, nil
+	r.holders = r.holders[:k]
+	return true
 }
 
 // holds adds a source if it holds anything. Of its leads only one speaks for it.

@@ -27,7 +27,7 @@ func (x *Index) Holdings(ctx context.Context, q Query) ([]Holding, error) {
 	r := x.readers.Get().(*Reader)
 	defer x.readers.Put(r)
 	defer r.end()
-	if err := r.collect(ctx, &q); err != nil {
+	if err := r.collect(ctx, &q, false); err != nil {
 		return nil, err
 	}
 	var out []Holding

@@ -17,6 +17,10 @@ type Reader struct {
 
 	checked int // the block before which the deadline was last looked at
 
+	// brief: all that was found is in runs, lane<<32 | leading blocks. Otherwise it is in leads.
+	brief bool
+	runs  []uint64
+
 	walks  []walk
 	leads  []lead
 	more   []stretch
@@ -67,7 +71,7 @@ func (x *Index) NewReader() *Reader { return &Reader{x: x} }
 // Lookup answers for every source of the model, in no stated order. It errs with the context's error.
 func (r *Reader) Lookup(ctx context.Context, q *Query) ([]Match, error) {
 	defer r.end()
-	if err := r.collect(ctx, q); err != nil {
+	if err := r.collect(ctx, q, false); err != nil {
 		return nil, err
 	}
 	r.matches = r.matches[:0]
@@ -79,10 +83,13 @@ func (r *Reader) Lookup(ctx context.Context, q *Query) ([]Match, error) {
 	return r.matches, nil
 }
 
-// collect reads what sources hold of the prompt, once for each scope of its namespace.
-func (r *Reader) collect(ctx context.Context, q *Query) error {
+// collect reads what sources hold of the prompt, once for each scope of its namespace: with brief their leading runs only,
+// or errNotBrief.
+func (r *Reader) collect(ctx context.Context, q *Query, brief bool) error {
+	r.walks, r.leads, r.more, r.path = r.walks[:0], r.leads[:0], r.more[:0], r.path[:0]
 	r.ctx, r.q = ctx, q
 	r.asOf = r.x.clears.Load()
+	r.brief, r.runs = brief, r.runs[:0]
 	if r.x.opts.Plain {
 		r.plain = make(map[slot][]*row)
 	}
@@ -90,6 +97,9 @@ func (r *Reader) collect(ctx context.Context, q *Query) error {
 	for _, s := range list {
 		if q.Keys != nil && s.BlockSize != q.KeySize {
 			continue
+		}
+		if brief && len(r.walks) > 0 {
+			return errNotBrief
 		}
 		r.walks = append(r.walks, walk{size: s.BlockSize, pairs: s.Pairs})
 		r.checked = 0
@@ -105,9 +115,8 @@ func (r *Reader) collect(ctx context.Context, q *Query) error {
 // end forgets the request.
 func (r *Reader) end() {
 	r.ctx, r.q, r.plain = nil, nil, nil
-	r.keys.reset(nil, nil, 0, false, 0)
+	r.keys.tokens, r.keys.features, r.keys.given = nil, nil, nil
 	clear(r.walks)
-	r.walks, r.leads, r.more, r.path = r.walks[:0], r.leads[:0], r.more[:0], r.path[:0]
 }
 
 // check errs when the deadline is over, looking at it now and then as block grows.

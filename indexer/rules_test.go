@@ -344,7 +344,7 @@ func TestRule01_ClearDuringALookup(t *testing.T) {
 	r.apply("w1", extended(store(hashes(101, 102, 103), nil, sequence(1, 12), 4), atGroup, 1, "sliding_window", 4))
 	q := span(1, 13)
 	reader := r.x.NewReader()
-	if err := reader.collect(context.Background(), &q); err != nil {
+	if err := reader.collect(context.Background(), &q, false); err != nil {
 		t.Fatal(err)
 	}
 	r.apply("w1", cleared(), // group 1 now comes first

@@ -133,6 +133,21 @@ func (w *world) look(q indexer.Query, ever map[string]history) {
 		w.t.Error(err)
 		return
 	}
+	holders, err := w.x.NewReader().Holders(context.Background(), &q)
+	if err != nil {
+		w.t.Error(err)
+	}
+	for _, m := range holders {
+		src := m.Ledger.Source()
+		device := 0
+		for _, size := range []int{4, 8} {
+			h := ever[src.ID()]
+			device = max(device, h.most(h.device, q, size, src.PairKeys))
+		}
+		if m.Held > device && src.Worker != "mixed" {
+			w.t.Errorf("%s: holds %d, ever %d", src.ID(), m.Held, device)
+		}
+	}
 	for _, m := range list {
 		h := ever[m.Source.ID()]
 		device, any := 0, 0

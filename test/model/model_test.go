@@ -23,13 +23,14 @@ var (
 
 // world is an index beside the models of its sources.
 type world struct {
-	t     *testing.T
-	x     *indexer.Index
-	twin  *indexer.Index // of the plain structure
-	rng   *rand.Rand
-	texts []text
-	list  []*pair
-	max   int // blocks that may wait
+	t       *testing.T
+	x       *indexer.Index
+	twin    *indexer.Index    // of the plain structure
+	readers []*indexer.Reader // of both
+	rng     *rand.Rand
+	texts   []text
+	list    []*pair
+	max     int // blocks that may wait
 }
 
 // pair is one source of the index beside its model.
@@ -46,6 +47,7 @@ func newWorld(t *testing.T, seed uint64, calm int) *world {
 	w := &world{t: t, rng: rng, texts: prompts(rng, 12), max: []int{16, 1000}[rng.IntN(2)]}
 	w.x = indexer.New(indexer.Options{MaxOrphanBlocks: w.max})
 	w.twin = indexer.New(indexer.Options{MaxOrphanBlocks: w.max, Plain: true})
+	w.readers = []*indexer.Reader{w.x.NewReader(), w.twin.NewReader()}
 	for i, p := range profiles() {
 		g := &generator{profile: p, rng: rand.New(rand.NewPCG(seed, uint64(2+i))), texts: w.texts, calm: calm}
 		s := &pair{gen: g, model: NewSource(p.conf, w.max)}
@@ -148,11 +150,41 @@ func (w *world) twins(q indexer.Query, got []indexer.Match) bool {
 		w.t.Errorf("twin (-) and index (+) count differently:\n%s", diff)
 		return false
 	}
+	if !w.holders(q, got) {
+		return false
+	}
 	held, err := w.x.Holdings(context.Background(), q)
 	twin, err2 := w.twin.Holdings(context.Background(), q)
 	if diff := cmp.Diff(twin, held, cmpopts.SortSlices(func(a, b indexer.Holding) bool { return byID(a.Match, b.Match) < 0 })); diff != "" || err != nil || err2 != nil {
 		w.t.Errorf("prompt %+v: twin (-) and index (+) hold differently, %v, %v:\n%s", q, err, err2, diff)
 		return false
+	}
+	return true
+}
+
+// holders compares what a reader that was used before says of both structures with what the full answer says.
+func (w *world) holders(q indexer.Query, matches []indexer.Match) bool {
+	w.t.Helper()
+	want := make(map[string]int)
+	for _, m := range matches {
+		if m.Held > 0 {
+			want[m.Source.ID()] = m.Held
+		}
+	}
+	for i, r := range w.readers {
+		list, err := r.Holders(context.Background(), &q)
+		got := make(map[string]int)
+		for _, h := range list {
+			id := h.Ledger.Source().ID()
+			if _, twice := got[id]; twice {
+				w.t.Errorf("%s is twice among the holders", id)
+			}
+			got[id] = h.Held
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			w.t.Errorf("reader %d, prompt %+v: matches (-) and holders (+) differ, %v:\n%s", i, q, err, diff)
+			return false
+		}
 	}
 	return true
 }
