@@ -31,14 +31,18 @@ type chain struct {
 	fork    uint32   // position in parent
 	kid     uint32   // index in parent.forks
 	id      uint32
-	refs    int // of places in the chain
-	holding int // how many of them hold something
-	live    int // leading blocks that someone refers to or that lead to a child
-	hint    int // index of the member found last
+	refs    int             // of places in the chain
+	holding int             // how many of them hold something
+	live    int             // leading blocks that someone refers to or that lead to a child
+	hint    int             // index of the member found last
+	index   map[lane]uint32 // of all members, where they are many
 	sealed  bool
 	touched bool // in chains.touched
 	gone    bool
 }
+
+// manyMembers is when a chain's members are found by a map.
+const manyMembers = 2048
 
 // maxChain is how many blocks a chain has at most; a longer prompt goes on in a child.
 const maxChain = 1<<24 - 1
@@ -46,14 +50,14 @@ const maxChain = 1<<24 - 1
 // length is how many keys the chain has.
 func (c *chain) length() int { return len(c.keys.view()) }
 
-// append adds a key at the end.
-func (c *chain) append(k Key) { c.keys.add(uint64(k)) }
+// append adds a key at the end and returns how many bytes that took.
+func (c *chain) append(k Key) int { return c.keys.add(uint64(k)) }
 
-// cut drops the keys behind the first n. What they were must stay true for readers that still see them, so the chain is
-// not appended to again.
-func (c *chain) cut(n int) {
-	c.keys.replace(slices.Clone(c.keys.view()[:n]))
+// cut drops the keys behind the first n and returns how many bytes that took. What they were must stay true for readers
+// that still see them, so the chain is not appended to again.
+func (c *chain) cut(n int) int {
 	c.sealed = true
+	return c.keys.replace(c.keys.view()[:n])
 }
 
 // members is the entries as published now.
@@ -73,6 +77,14 @@ func (c *chain) member(ln lane) (*atomic.Uint64, int) {
 			return &list[c.hint], entryBlocks(e)
 		}
 	}
+	if c.index != nil {
+		i, ok := c.index[ln]
+		if !ok {
+			return nil, 0
+		}
+		c.hint = int(i)
+		return &list[i], entryBlocks(list[i].Load())
+	}
 	for i := range list {
 		if e := list[i].Load(); entryLane(e) == ln {
 			c.hint = i
@@ -83,19 +95,37 @@ func (c *chain) member(ln lane) (*atomic.Uint64, int) {
 }
 
 // join makes an entry of n blocks for a lane that has none. keep says which lanes without leading blocks stay when the
-// list is made anew.
-func (c *chain) join(ln lane, n int, keep func(lane) bool) {
+// list is made anew. It returns how many bytes that took.
+func (c *chain) join(ln lane, n int, keep func(lane) bool) (grown int) {
 	if c.held.full() {
 		var kept []uint64
-		for i := range c.members() {
-			if e := c.members()[i].Load(); entryBlocks(e) > 0 || keep(entryLane(e)) {
+		members := c.members()
+		for i := range members {
+			if e := members[i].Load(); entryBlocks(e) > 0 || keep(entryLane(e)) {
 				kept = append(kept, e)
 			}
 		}
-		c.held.replace(kept)
+		grown = c.held.replace(kept)
+		c.reindex(kept)
 	}
-	c.held.add(entry(ln, n))
+	grown += c.held.add(entry(ln, n))
 	c.hint = len(c.members()) - 1
+	if c.index != nil {
+		c.index[ln] = uint32(c.hint)
+	}
+	return grown
+}
+
+// reindex finds the members of a chain that has many in a map.
+func (c *chain) reindex(list []uint64) {
+	c.index = nil
+	if len(list) < manyMembers {
+		return
+	}
+	c.index = make(map[lane]uint32, len(list)+len(list)/8)
+	for i, e := range list {
+		c.index[entryLane(e)] = uint32(i)
+	}
 }
 
 // lane is one residency of one source: one tier of one group, or for a source that is told by its hashes all of them.

@@ -3,6 +3,7 @@ package indexer
 import (
 	"math/bits"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/puzpuzpuz/xsync/v4"
 )
@@ -20,6 +21,7 @@ type chains struct {
 	vias    *xsync.Map[viaAt, []via]     // likewise
 	lanes   owners
 	count   atomic.Int64 // live blocks
+	memory  atomic.Int64 // bytes of chains, their keys and members
 
 	// The rest is the writers'.
 	serial  uint64
@@ -50,6 +52,7 @@ func newChains() *chains {
 func (t *chains) make() *chain {
 	t.serial++
 	c := &chain{serial: t.serial}
+	t.memory.Add(int64(chainBytes))
 	if n := len(t.free); n > 0 {
 		c.id = t.free[n-1]
 		t.free = t.free[:n-1]
@@ -79,7 +82,7 @@ func (t *chains) child(parent place, key Key) place {
 	switch {
 	case n < len(keys) && keys[n] == uint64(key):
 	case n == len(keys) && n > 0 && n < maxChain && !c.sealed && !t.forks(c, n, key):
-		c.append(key)
+		t.memory.Add(int64(c.append(key)))
 	default:
 		c, n = t.descend(c, n, key), 0
 	}
@@ -108,7 +111,7 @@ func (t *chains) descend(c *chain, n int, key Key) *chain {
 	}
 	kid := t.make()
 	kid.edge, kid.parent, kid.fork, kid.kid, kid.scope = e, c, uint32(n), uint32(len(c.forks)), c.scope
-	kid.append(key)
+	t.memory.Add(int64(kid.append(key)))
 	c.forks = append(c.forks, kid)
 	c.kids.Add(1)
 	t.edges.Store(e, kid)
@@ -222,10 +225,10 @@ func (t *chains) enter(c *chain, ln lane, block int) {
 }
 
 func (t *chains) join(c *chain, ln lane, n int) {
-	c.join(ln, n, func(o lane) bool {
+	t.memory.Add(int64(c.join(ln, n, func(o lane) bool {
 		_, ok := t.islands.Load(laneIn{c.serial, o})
 		return ok
-	})
+	})))
 }
 
 // leave notes that a lane holds a block no more.
@@ -286,6 +289,7 @@ func (t *chains) settle() {
 // drop frees a chain and returns its parent. Readers that are in it find nobody there.
 func (t *chains) drop(c *chain) *chain {
 	c.gone = true
+	t.memory.Add(-int64(chainBytes + c.keys.size() + c.held.size()))
 	t.count.Add(-int64(c.live))
 	t.list[c.id] = nil
 	t.free = append(t.free, c.id)
@@ -312,7 +316,7 @@ func (t *chains) trim(c *chain) {
 	t.count.Add(int64(live - c.live))
 	c.live = live
 	if n := c.length(); n-live >= max(16, n/4) {
-		c.cut(live)
+		t.memory.Add(int64(c.cut(live)))
 	}
 }
 
@@ -344,4 +348,13 @@ func (t *chains) close(l *Ledger) { t.lanes.give(l) }
 
 func (t *chains) size() int { return int(t.count.Load()) }
 
-func (t *chains) bytes() int { return 0 }
+// Estimates of what an entry of a map takes with its share of the map, and what a value on its own takes.
+const (
+	edgeBytes  = 48
+	chainBytes = int(unsafe.Sizeof(chain{})) + edgeBytes
+	isleBytes  = 96
+)
+
+func (t *chains) bytes() int {
+	return int(t.memory.Load()) + (t.islands.Size()+t.vias.Size())*isleBytes
+}

@@ -54,8 +54,14 @@ func (r *rig) finish() {
 			r.books(fmt.Sprintf("%s, rank %d", id, rank), l)
 		}
 	}
+	if err := r.x.chains.sound(); err != nil {
+		r.t.Error(err)
+	}
 	for _, w := range r.w {
 		w.Close()
+	}
+	if err := r.x.chains.empty(); err != nil {
+		r.t.Error(err)
 	}
 	s := r.x.Stats()
 	if s.Sources != 0 || s.Scopes != 0 || s.Blocks != 0 || s.HolderBlocks != 0 {

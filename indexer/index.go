@@ -87,7 +87,7 @@ func (x *Index) Open(src events.Source) (*Ledger, error) {
 	x.ids[src.ID()] = l
 	x.sources.Store(l.slot, l)
 	have, _ := x.models.Load(src.Model)
-	x.models.Store(src.Model, append(slices.Clone(have), l))
+	x.models.Store(src.Model, append(have, l)) // readers see no more of the array than they loaded
 	return l, nil
 }
 

@@ -123,6 +123,7 @@ func (l *Ledger) Apply(b *events.Batch) {
 	}
 	l.dropHintsLocked()
 	l.deflateLocked()
+	l.weighLocked()
 	x.tree.settle()
 	l.doubt(DoubtOrphans, l.orphans.blocks > 0)
 	x.version.Add(1)
@@ -345,6 +346,7 @@ func (l *Ledger) clearLocked() {
 	l.orphans.clear()
 	l.publish(newTable(l.src, nil, l.x.clears.Add(1), l.table.Load().lanes))
 	l.x.tree.settle()
+	l.weighLocked()
 	l.stats.clearGauges()
 }
 

@@ -181,6 +181,18 @@ func (l *Ledger) inflateLocked(h events.Hash, ref slimRef) *block {
 	return b
 }
 
+// blockBytes is about what a block takes that is not in a slim.
+const blockBytes = 300
+
+// weighLocked notes how much memory the book takes.
+func (l *Ledger) weighLocked() {
+	n := len(l.blocks) * blockBytes
+	if l.slim != nil {
+		n += l.slim.bytes()
+	}
+	l.stats.memory.Store(int64(n))
+}
+
 // deflateLocked moves what a batch took out of the slim, or made, into it where it fits.
 func (l *Ledger) deflateLocked() {
 	if len(l.loose) == 0 {

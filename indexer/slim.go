@@ -2,6 +2,7 @@ package indexer
 
 import (
 	"math/bits"
+	"unsafe"
 
 	"github.com/kvscout/kvscout/events"
 )
@@ -259,9 +260,9 @@ func (s *slim) each(do func(hash uint64, p place, m mask)) {
 	}
 }
 
-// bytes is the memory of groups and table.
+// bytes is the memory of groups, table and copies, about.
 func (s *slim) bytes() int {
-	return len(s.slabs)*groupsInSlab*128 + len(s.table)*4
+	return len(s.slabs)*groupsInSlab*int(unsafe.Sizeof(hashGroup{})) + len(s.table)*4 + len(s.more)*24
 }
 
 // compact says whether a source's blocks may lie in a slim.

@@ -20,6 +20,7 @@ type counters struct {
 	handles        atomic.Int64
 	orphansDropped atomic.Int64
 	resident       [events.TierCount]atomic.Int64
+	memory         atomic.Int64 // bytes of the book
 }
 
 func (c *counters) clearGauges() {
@@ -105,17 +106,20 @@ type Stats struct {
 	Sources, Scopes, Blocks int
 	// HolderBlocks is the sum of what the sources hold.
 	HolderBlocks int
+	// Bytes is about how much memory blocks, holders and the sources' books take. The plain structure counts its books only.
+	Bytes int
 }
 
 // Stats is a snapshot of the index.
 func (x *Index) Stats() Stats {
-	s := Stats{Version: x.Version(), Blocks: x.tree.size()}
+	s := Stats{Version: x.Version(), Blocks: x.tree.size(), Bytes: x.tree.bytes()}
 	x.families.Range(func(_ family, list []*scope) bool {
 		s.Scopes += len(list)
 		return true
 	})
 	x.sources.Range(func(_ slot, l *Ledger) bool {
 		s.Sources++
+		s.Bytes += int(l.stats.memory.Load())
 		for i := range l.stats.resident {
 			s.HolderBlocks += int(l.stats.resident[i].Load())
 		}

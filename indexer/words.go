@@ -37,26 +37,34 @@ func (w *words) full() bool {
 	return p == nil || uint32(p.Load()) == w.room
 }
 
-// add appends a word.
-func (w *words) add(v uint64) {
+// add appends a word and returns how many bytes the list grew.
+func (w *words) add(v uint64) (grown int) {
 	if w.full() {
-		w.replace(w.view())
+		grown = w.replace(w.view())
 	}
 	p := w.first.Load()
 	n := p.Load()
 	unsafe.Slice(p, w.room+1)[n+1].Store(v)
 	p.Store(n + 1)
+	return grown
 }
 
-// replace makes list the words, with room for at least one more.
-func (w *words) replace(list []uint64) {
+// replace makes list the words, with room for at least one more, and returns how many bytes it grew.
+func (w *words) replace(list []uint64) (grown int) {
+	before := w.size()
 	next := append([]uint64(nil), make([]uint64, max(4, len(list)+2+len(list)/8))...)
 	next = next[:cap(next)] // what the allocator gives anyway
 	next[0] = uint64(len(list))
 	copy(next[1:], list)
 	w.room = uint32(len(next) - 1)
 	w.first.Store((*atomic.Uint64)(unsafe.Pointer(&next[0])))
+	return w.size() - before
 }
 
 // size is the memory of the list in bytes.
-func (w *words) size() int { return int(w.room+1) * 8 }
+func (w *words) size() int {
+	if w.first.Load() == nil {
+		return 0
+	}
+	return int(w.room+1) * 8
+}

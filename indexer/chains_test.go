@@ -1,0 +1,245 @@
+package indexer
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/kvscout/kvscout/events"
+)
+
+// sound checks the numbered invariants of chains against a walk over all of it.
+func (t *chains) sound() error {
+	chains, edges, live := 0, 0, 0
+	for id, c := range t.list {
+		if c == nil {
+			continue
+		}
+		chains++
+		if int(c.id) != id || c.gone || c.touched {
+			return fmt.Errorf("chain %d: id %d, gone %v, touched %v", id, c.id, c.gone, c.touched)
+		}
+		if c.refs == 0 && len(c.forks) == 0 {
+			return fmt.Errorf("chain %d has neither references nor children (invariant 3)", id)
+		}
+		if c.parent != nil {
+			edges++
+			if kid, _ := t.edges.Load(c.edge); kid != c {
+				return fmt.Errorf("chain %d is not at its edge", id)
+			}
+			if keys := c.parent.keys.view(); int(c.fork) < len(keys) && keys[c.fork] == uint64(c.edge.key) {
+				return fmt.Errorf("chain %d begins with what its parent goes on with (invariant 4)", id)
+			}
+		}
+		live += c.live
+		if err := t.soundMembers(c); err != nil {
+			return fmt.Errorf("chain %d: %w", id, err)
+		}
+	}
+	switch {
+	case edges != t.edges.Size():
+		return fmt.Errorf("%d edges, %d chains with a parent", t.edges.Size(), edges)
+	case live != t.size():
+		return fmt.Errorf("%d blocks counted, %d there", t.size(), live)
+	case chains+len(t.free)+1 != len(t.list):
+		return fmt.Errorf("%d chains and %d free ids of %d", chains, len(t.free), len(t.list)-1)
+	}
+	return nil
+}
+
+func (t *chains) soundMembers(c *chain) error {
+	seen := make(map[lane]bool)
+	isles := 0
+	list := c.members()
+	for i := range list {
+		e := list[i].Load()
+		ln, n := entryLane(e), entryBlocks(e)
+		if seen[ln] {
+			return fmt.Errorf("lane %d is twice among the members", ln)
+		}
+		seen[ln] = true
+		if n > c.live {
+			return fmt.Errorf("lane %d holds %d of %d live blocks", ln, n, c.live)
+		}
+		spans, _ := t.islands.Load(laneIn{c.serial, ln})
+		if len(spans) > 0 {
+			isles++
+		}
+		for _, s := range spans {
+			if int(s.from) <= n || s.from >= s.to || int(s.to) > c.live {
+				return fmt.Errorf("lane %d holds %d blocks and %v (invariant 2)", ln, n, spans)
+			}
+			n = int(s.to)
+		}
+	}
+	if isles != int(c.islands.Load()) {
+		return fmt.Errorf("%d lanes with islands, %d counted", isles, c.islands.Load())
+	}
+	return nil
+}
+
+// empty checks that nothing is left.
+func (t *chains) empty() error {
+	if err := t.sound(); err != nil {
+		return err
+	}
+	rest := t.edges.Size() + t.islands.Size() + t.vias.Size() + len(t.again) + t.size() + t.bytes()
+	if lanes := int(t.lanes.next) - len(t.lanes.free); rest != 0 || lanes != 0 || len(t.free)+1 != len(t.list) {
+		return fmt.Errorf("%d edges, %d islands, %d lists by hash, %d counts, %d blocks, %d bytes, %d lanes, %d chains left",
+			t.edges.Size(), t.islands.Size(), t.vias.Size(), len(t.again), t.size(), t.bytes(), lanes, len(t.list)-1-len(t.free))
+	}
+	return nil
+}
+
+// A prompt held by more sources than 16 bits count is answered for each of them, and goes when they go.
+func TestRule17_MoreSourcesThan16Bits(t *testing.T) {
+	const sources = 70000
+	x := New(Options{})
+	batch := events.Batch{Events: []events.Event{dense(7, 0, sequence(1, 8), 4)}}
+	batch.Events[0].Hashes = []events.Hash{events.HashInt(7), events.HashInt(8)}
+	var list []*Ledger
+	for i := range sources {
+		l, err := x.Open(events.Source{Worker: fmt.Sprint(i), Engine: events.EngineVLLM, Model: "m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Apply(&batch)
+		list = append(list, l)
+	}
+	q := span(1, 9)
+	holders, err := x.NewReader().Holders(context.Background(), &q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[*Ledger]bool)
+	for _, h := range holders {
+		if h.Held != 8 || seen[h.Ledger] {
+			t.Fatalf("%s holds %d, seen before: %v", h.Ledger.Source().ID(), h.Held, seen[h.Ledger])
+		}
+		seen[h.Ledger] = true
+	}
+	if len(seen) != sources {
+		t.Errorf("%d holders, want %d", len(seen), sources)
+	}
+	for _, l := range list {
+		l.x.chains.close(l) // lanes only; closing in full would copy the list of sources each time
+	}
+}
+
+// A prompt of more blocks than 16 bits count is one chain, and a hole in its middle ends the match.
+func TestRule01_LongPrompt(t *testing.T) {
+	r := newRig(t, "w1")
+	const blocks = 100000
+	tokens := sequence(1, blocks)
+	e := events.Event{Kind: events.Stored, BlockSize: 1, Tokens: tokens}
+	for i := range blocks {
+		e.Hashes = append(e.Hashes, events.HashInt(uint64(i)+1000))
+	}
+	l := r.w["w1"].Ledger()
+	l.Apply(&events.Batch{Events: []events.Event{e}})
+	r.held("w1", prompt(tokens...), blocks)
+	l.Apply(&events.Batch{Events: []events.Event{{Kind: events.Removed, Hashes: e.Hashes[70000:70001]}}})
+	r.held("w1", prompt(tokens...), 70000)
+	if err := r.x.chains.sound(); err != nil {
+		t.Error(err)
+	}
+	again := dense(71000, 70999, tokens[70000:70001], 1)
+	l.Apply(&events.Batch{Events: []events.Event{again}})
+	r.held("w1", prompt(tokens...), blocks)
+}
+
+// Sources and prompts come and go; memory follows what is held, not what was.
+func TestRule17_ChurnLeavesNothing(t *testing.T) {
+	x := New(Options{})
+	rng := rand.New(rand.NewPCG(1, 2))
+	var open []*Ledger
+	for i := range 300 {
+		l, err := x.Open(events.Source{Worker: fmt.Sprint(i), Engine: events.EngineVLLM, Model: "m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, l)
+		for range 20 {
+			l := open[rng.IntN(len(open))]
+			for _, b := range benchPrompt(rng.IntN(30), 20+rng.IntN(200), uint64(1+rng.IntN(3))*1e6) {
+				l.Apply(&b)
+				if rng.IntN(3) == 0 {
+					h := b.Events[0].Hashes
+					l.Apply(&events.Batch{Events: []events.Event{{Kind: events.Removed, Hashes: h[rng.IntN(len(h)):]}}})
+				}
+			}
+		}
+		if len(open) > 8 {
+			at := rng.IntN(len(open))
+			open[at].Close()
+			open = slices.Delete(open, at, at+1)
+		}
+		if i%50 == 0 {
+			if err := x.chains.sound(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, l := range open {
+		l.Close()
+	}
+	if err := x.chains.empty(); err != nil {
+		t.Error(err)
+	}
+	if n := x.Stats().Bytes; n != 0 {
+		t.Errorf("%d bytes left", n)
+	}
+	if lanes := int(x.chains.lanes.next); lanes > 9 {
+		t.Errorf("%d lanes were made for at most 9 sources at a time", lanes)
+	}
+}
+
+// A reader that is in the middle of a lookup while what it read is dropped holds nobody up and sees nothing else.
+func TestRule16_StuckReaderKeepsWhatItRead(t *testing.T) {
+	r := newRig(t, "w1", "w2")
+	r.apply("w1", chainOf(101, 8))
+	q := span(1, 33)
+	reader := r.x.NewReader()
+	if err := reader.collect(context.Background(), &q, false); err != nil {
+		t.Fatal(err)
+	}
+	r.w["w1"].Close()
+	delete(r.w, "w1")
+	w := r.open("w3", events.Source{Worker: "w3", Engine: events.EngineVLLM, Model: "m"})
+	r.apply("w3", store(hashes(1, 2), nil, sequence(501, 508), 4)) // takes over the lane of w1
+	var m Match
+	reader.match(w.Ledger(), &m)
+	if m.Held != 0 {
+		t.Errorf("w3 is credited with %d tokens that w1 held", m.Held)
+	}
+}
+
+// Lookups into a reader's own memory take none from the heap.
+func TestRule16_LookupWithoutAllocation(t *testing.T) {
+	x := New(Options{})
+	for i := range 16 {
+		l, err := x.Open(events.Source{Worker: fmt.Sprint(i), Engine: events.EngineVLLM, Model: "m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range benchPrompt(1, 8+i, 1) {
+			l.Apply(&b)
+		}
+	}
+	r, ctx := x.NewReader(), context.Background()
+	q := Query{Model: "m", Tokens: benchTokens(1, 64*benchBlock)}
+	if n := testing.AllocsPerRun(100, func() {
+		list, err := r.Holders(ctx, &q)
+		if err != nil || len(list) != 16 {
+			t.Errorf("%d holders, %v", len(list), err)
+		}
+		all, err := r.Lookup(ctx, &q)
+		if err != nil || len(all) != 16 {
+			t.Errorf("%d matches, %v", len(all), err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
