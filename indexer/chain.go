@@ -14,6 +14,7 @@ import (
 // The content of a position never changes while the chain lives: keys are appended, or cut off at the end and then never
 // appended again. So each member's entry is true by itself, and readers may load keys and members at different moments.
 type chain struct {
+	edge   edge   // how it hangs off its parent; 0 for a scope's root, which has no keys
 	serial uint64 // names the chain in edges; never used twice
 	keys   words
 	// held is the members: lane<<32 | blocks held from the chain's start. An entry belongs to its lane as long as the list is
@@ -24,7 +25,6 @@ type chain struct {
 	islands atomic.Int32
 
 	// The rest is the writers'.
-	edge    edge // whose parent is 0 for a scope's root, which has no keys
 	parent  *chain
 	scope   *scope
 	forks   []*chain // child chains

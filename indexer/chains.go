@@ -16,7 +16,7 @@ import (
 //  3. A chain with neither references nor children is gone at the next settle.
 //  4. A key follows (chain, position) either in the chain or in a child, never in both.
 type chains struct {
-	edges   *xsync.Map[edge, *chain]
+	edges   edgeTable
 	islands *xsync.Map[laneIn, []extent] // values are replaced, never changed
 	vias    *xsync.Map[viaAt, []via]     // likewise
 	lanes   owners
@@ -39,13 +39,14 @@ type laneAt struct {
 }
 
 func newChains() *chains {
-	return &chains{
-		edges:   xsync.NewMap[edge, *chain](),
+	t := &chains{
 		islands: xsync.NewMap[laneIn, []extent](),
 		vias:    xsync.NewMap[viaAt, []via](),
 		list:    make([]*chain, 1), // no chain has id 0
 		again:   make(map[laneAt]uint32),
 	}
+	t.edges.init()
+	return t
 }
 
 // make is a chain that hangs nowhere yet.
@@ -99,14 +100,13 @@ func (t *chains) forks(c *chain, n int, key Key) bool {
 	if c.kids.Load() == 0 {
 		return false
 	}
-	_, ok := t.edges.Load(edgeAt(c.serial, n, key))
-	return ok
+	return t.edges.find(edgeAt(c.serial, n, key)) != nil
 }
 
 // descend is the child of c after n blocks that begins with key, made if new.
 func (t *chains) descend(c *chain, n int, key Key) *chain {
 	e := edgeAt(c.serial, n, key)
-	if kid, ok := t.edges.Load(e); ok {
+	if kid := t.edges.find(e); kid != nil {
 		return kid
 	}
 	kid := t.make()
@@ -114,7 +114,7 @@ func (t *chains) descend(c *chain, n int, key Key) *chain {
 	t.memory.Add(int64(kid.append(key)))
 	c.forks = append(c.forks, kid)
 	c.kids.Add(1)
-	t.edges.Store(e, kid)
+	t.edges.add(kid)
 	return kid
 }
 
@@ -297,7 +297,7 @@ func (t *chains) drop(c *chain) *chain {
 	if p == nil {
 		return nil
 	}
-	t.edges.Delete(c.edge)
+	t.edges.drop(c)
 	last := len(p.forks) - 1
 	p.forks[c.kid] = p.forks[last]
 	p.forks[c.kid].kid = c.kid
@@ -350,7 +350,7 @@ func (t *chains) size() int { return int(t.count.Load()) }
 
 // Estimates of what an entry of a map takes with its share of the map, and what a value on its own takes.
 const (
-	edgeBytes  = 48
+	edgeBytes  = 26 // 13 in a table that is half full
 	chainBytes = int(unsafe.Sizeof(chain{})) + edgeBytes
 	isleBytes  = 96
 )

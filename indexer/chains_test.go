@@ -26,7 +26,7 @@ func (t *chains) sound() error {
 		}
 		if c.parent != nil {
 			edges++
-			if kid, _ := t.edges.Load(c.edge); kid != c {
+			if kid := t.edges.find(c.edge); kid != c {
 				return fmt.Errorf("chain %d is not at its edge", id)
 			}
 			if keys := c.parent.keys.view(); int(c.fork) < len(keys) && keys[c.fork] == uint64(c.edge.key) {
@@ -39,8 +39,8 @@ func (t *chains) sound() error {
 		}
 	}
 	switch {
-	case edges != t.edges.Size():
-		return fmt.Errorf("%d edges, %d chains with a parent", t.edges.Size(), edges)
+	case edges != t.edges.live:
+		return fmt.Errorf("%d edges, %d chains with a parent", t.edges.live, edges)
 	case live != t.size():
 		return fmt.Errorf("%d blocks counted, %d there", t.size(), live)
 	case chains+len(t.free)+1 != len(t.list):
@@ -85,10 +85,10 @@ func (t *chains) empty() error {
 	if err := t.sound(); err != nil {
 		return err
 	}
-	rest := t.edges.Size() + t.islands.Size() + t.vias.Size() + len(t.again) + t.size() + t.bytes()
+	rest := t.edges.live + t.islands.Size() + t.vias.Size() + len(t.again) + t.size() + t.bytes()
 	if lanes := int(t.lanes.next) - len(t.lanes.free); rest != 0 || lanes != 0 || len(t.free)+1 != len(t.list) {
 		return fmt.Errorf("%d edges, %d islands, %d lists by hash, %d counts, %d blocks, %d bytes, %d lanes, %d chains left",
-			t.edges.Size(), t.islands.Size(), t.vias.Size(), len(t.again), t.size(), t.bytes(), lanes, len(t.list)-1-len(t.free))
+			t.edges.live, t.islands.Size(), t.vias.Size(), len(t.again), t.size(), t.bytes(), lanes, len(t.list)-1-len(t.free))
 	}
 	return nil
 }

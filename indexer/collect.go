@@ -19,8 +19,8 @@ func (t *chains) collect(r *Reader, origin uint64, keys *keyer) error {
 		if err := r.check(base); err != nil {
 			return err
 		}
-		c, ok := t.edges.Load(edgeAt(serial, fork, keys.at(base)))
-		if !ok {
+		c := t.edges.find(edgeAt(serial, fork, keys.at(base)))
+		if c == nil {
 			return nil
 		}
 		m, err := matched(r, keys, base, c.keys.view())
