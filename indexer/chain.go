@@ -50,14 +50,14 @@ const maxChain = 1<<24 - 1
 // length is how many keys the chain has.
 func (c *chain) length() int { return len(c.keys.view()) }
 
-// append adds a key at the end and returns how many bytes that took.
-func (c *chain) append(k Key) int { return c.keys.add(uint64(k)) }
+// append adds a key at the end and returns how many bytes that took. ahead is how many more are about to follow.
+func (c *chain) append(k Key, ahead int) int { return c.keys.add(uint64(k), ahead) }
 
 // cut drops the keys behind the first n and returns how many bytes that took. What they were must stay true for readers
 // that still see them, so the chain is not appended to again.
 func (c *chain) cut(n int) int {
 	c.sealed = true
-	return c.keys.replace(c.keys.view()[:n])
+	return c.keys.replace(c.keys.view()[:n], 0)
 }
 
 // members is the entries as published now.
@@ -105,10 +105,10 @@ func (c *chain) join(ln lane, n int, keep func(lane) bool) (grown int) {
 				kept = append(kept, e)
 			}
 		}
-		grown = c.held.replace(kept)
+		grown = c.held.replace(kept, 0)
 		c.reindex(kept)
 	}
-	grown += c.held.add(entry(ln, n))
+	grown += c.held.add(entry(ln, n), 0)
 	c.hint = len(c.members()) - 1
 	if c.index != nil {
 		c.index[ln] = uint32(c.hint)

@@ -28,6 +28,7 @@ type chains struct {
 	list    []*chain // by id
 	free    []uint32 // ids
 	touched []*chain // since the last settle
+	ahead   int      // how many children of the next child are about to be made, as far as known
 	// again counts, where a source has a block in a lane under several hashes, those beyond the first.
 	again map[laneAt]uint32
 }
@@ -83,7 +84,7 @@ func (t *chains) child(parent place, key Key) place {
 	switch {
 	case n < len(keys) && keys[n] == uint64(key):
 	case n == len(keys) && n > 0 && n < maxChain && !c.sealed && !t.forks(c, n, key):
-		t.memory.Add(int64(c.append(key)))
+		t.memory.Add(int64(c.append(key, t.ahead)))
 	default:
 		c, n = t.descend(c, n, key), 0
 	}
@@ -111,7 +112,7 @@ func (t *chains) descend(c *chain, n int, key Key) *chain {
 	}
 	kid := t.make()
 	kid.edge, kid.parent, kid.fork, kid.kid, kid.scope = e, c, uint32(n), uint32(len(c.forks)), c.scope
-	t.memory.Add(int64(kid.append(key)))
+	t.memory.Add(int64(kid.append(key, t.ahead)))
 	c.forks = append(c.forks, kid)
 	c.kids.Add(1)
 	t.edges.add(kid)

@@ -41,6 +41,7 @@ type Index struct {
 	adapters *xsync.Map[string, []string]
 	version  atomic.Uint64
 	clears   atomic.Uint64 // of all sources so far
+	scopes   atomic.Uint64 // scopes made and dropped so far
 
 	readers sync.Pool // of *Reader
 

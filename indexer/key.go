@@ -78,7 +78,8 @@ func newKeyer(tokens []uint32, features []Feature, size int, pairs bool, seed ui
 
 // reset makes k a keyer of another prompt.
 func (k *keyer) reset(tokens []uint32, features []Feature, size int, pairs bool, seed uint64) {
-	*k = keyer{tokens: tokens, features: features, size: size, window: size, seed: seed, buf: k.buf, media: k.media, last: -1}
+	k.tokens, k.features, k.given = tokens, features, nil
+	k.size, k.window, k.seed, k.last = size, size, seed, -1
 	if pairs {
 		k.window++
 	}

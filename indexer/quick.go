@@ -46,12 +46,15 @@ func (l *Ledger) storeQuickLocked(e *events.Event) bool {
 		return false
 	}
 	which := bit(g, e.Tier)
-	if !l.findPlacesLocked(e, sc, at, which) {
+	placed := l.findPlacesLocked(e, sc, at, which)
+	l.x.chains.ahead = 0
+	if !placed {
 		for i := len(l.quick) - 1; i >= 0; i-- {
 			l.x.tree.release(l.quick[i].place)
 		}
 		return false
 	}
+	fresh := 0
 	for i, b := range l.quick {
 		h := e.Hashes[i]
 		if b.ref != 0 {
@@ -60,13 +63,16 @@ func (l *Ledger) storeQuickLocked(e *events.Event) bool {
 			l.repeatedLocked()
 			continue
 		}
-		l.x.tree.hold(b.place, l, h.Lo, 0, which)
+		l.x.chains.hold(b.place, l, h.Lo, 0, which)
 		if !l.slim.put(h.Lo, b.place, which) {
 			l.blocks[h] = &block{hash: h, scope: sc, place: b.place, mask: which, copies: []copies{{bit: which, n: 1}}}
 		}
-		sc.blocks++
-		l.stats.handles.Add(1)
-		l.stats.resident[e.Tier].Add(1)
+		fresh++
+	}
+	sc.blocks += fresh
+	l.stats.handles.Add(int64(fresh))
+	l.stats.resident[e.Tier].Add(int64(fresh))
+	if fresh > 0 {
 		l.offloadedLocked(e.Tier)
 	}
 	return true
@@ -87,7 +93,8 @@ func (l *Ledger) findPlacesLocked(e *events.Event, sc *scope, at place, which ma
 			to++
 		}
 		key, l.buf = blockKey(l.buf, e.Tokens[from:to], nil, nil, sc.seed)
-		at = l.x.tree.child(at, key)
+		l.x.chains.ahead = len(e.Hashes) - i - 1
+		at = l.x.chains.child(at, key)
 		ref := l.slim.find(h.Lo)
 		l.quick = append(l.quick, quickBlock{place: at, ref: ref})
 		if ref == 0 {

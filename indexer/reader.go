@@ -15,6 +15,11 @@ type Reader struct {
 	asOf uint64 // Index.clears before the tree was read
 	keys keyer
 
+	// scopes are those of the family that was asked for last, as of Index.scopes+1.
+	scopes   []*scope
+	family   family
+	scopesAt uint64
+
 	checked int // the block before which the deadline was last looked at
 
 	// brief: all that was found is in runs, lane<<32 | leading blocks. Otherwise it is in leads.
@@ -93,8 +98,7 @@ func (r *Reader) collect(ctx context.Context, q *Query, brief bool) error {
 	if r.x.opts.Plain {
 		r.plain = make(map[slot][]*row)
 	}
-	list, _ := r.x.families.Load(family{model: q.Model, Namespace: Namespace{Salt: q.Salt, Adapter: q.Adapter}})
-	for _, s := range list {
+	for _, s := range r.scopesOf(q) {
 		if q.Keys != nil && s.BlockSize != q.KeySize {
 			continue
 		}
@@ -110,6 +114,17 @@ func (r *Reader) collect(ctx context.Context, q *Query, brief bool) error {
 		}
 	}
 	return nil
+}
+
+// scopesOf are the scopes of a request's namespace. One reader's requests often have the same.
+func (r *Reader) scopesOf(q *Query) []*scope {
+	now := r.x.scopes.Load() + 1
+	f := family{model: q.Model, Namespace: Namespace{Salt: q.Salt, Adapter: q.Adapter}}
+	if r.scopesAt != now || r.family != f {
+		r.scopesAt, r.family = now, f
+		r.scopes, _ = r.x.families.Load(f)
+	}
+	return r.scopes
 }
 
 // end forgets the request.

@@ -57,6 +57,7 @@ func (x *Index) enterLocked(want Scope) *scope {
 	}
 	// The slice is published: it is replaced, never changed.
 	x.families.Store(key, append(slices.Clone(have), s))
+	x.scopes.Add(1) // after: who sees it finds the new list
 	if want.Adapter != "" {
 		models, _ := x.adapters.Load(want.Adapter)
 		x.adapters.Store(want.Adapter, append(slices.Clone(models), want.Model))
@@ -78,6 +79,7 @@ func (x *Index) leaveLocked(s *scope) {
 	} else {
 		x.families.Store(key, rest)
 	}
+	x.scopes.Add(1)
 	if s.Adapter != "" {
 		models, _ := x.adapters.Load(s.Adapter)
 		i := slices.Index(models, s.Model)

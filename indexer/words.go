@@ -37,10 +37,10 @@ func (w *words) full() bool {
 	return p == nil || uint32(p.Load()) == w.room
 }
 
-// add appends a word and returns how many bytes the list grew.
-func (w *words) add(v uint64) (grown int) {
+// add appends a word and returns how many bytes the list grew. ahead is how many more are about to follow.
+func (w *words) add(v uint64, ahead int) (grown int) {
 	if w.full() {
-		grown = w.replace(w.view())
+		grown = w.replace(w.view(), ahead)
 	}
 	p := w.first.Load()
 	n := p.Load()
@@ -49,10 +49,10 @@ func (w *words) add(v uint64) (grown int) {
 	return grown
 }
 
-// replace makes list the words, with room for at least one more, and returns how many bytes it grew.
-func (w *words) replace(list []uint64) (grown int) {
+// replace makes list the words, with room for at least one more and ahead, and returns how many bytes it grew.
+func (w *words) replace(list []uint64, ahead int) (grown int) {
 	before := w.size()
-	next := append([]uint64(nil), make([]uint64, max(4, len(list)+2+len(list)/8))...)
+	next := append([]uint64(nil), make([]uint64, max(4, len(list)+2+max(ahead, len(list)/8)))...)
 	next = next[:cap(next)] // what the allocator gives anyway
 	next[0] = uint64(len(list))
 	copy(next[1:], list)
