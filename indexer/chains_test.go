@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/kvscout/kvscout/events"
 )
@@ -241,5 +242,13 @@ func TestRule16_LookupWithoutAllocation(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// What readers need of a chain lies on one cache line.
+func TestChainLiesOnCacheLines(t *testing.T) {
+	var c chain
+	if size, hot := unsafe.Sizeof(c), unsafe.Offsetof(c.islands)+4; size != 192 || hot > 64 {
+		t.Errorf("a chain takes %d bytes, of which readers need the first %d; want 192 and at most 64", size, hot)
 	}
 }

@@ -23,6 +23,7 @@ func (t *chains) collect(r *Reader, origin uint64, keys *keyer) error {
 		if c == nil {
 			return nil
 		}
+		r.sink = c.held.touch() // while the keys come
 		m, err := matched(r, keys, base, c.keys.view())
 		if err != nil {
 			return err

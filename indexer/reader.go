@@ -32,6 +32,7 @@ type Reader struct {
 	path   []step
 	byLane []int32 // lane -> 1 + index of its last lead, if that lead is the lane's
 
+	sink    uint64 // keeps reads that only warm up from being optimised away
 	matches []Match
 	holders []Holder
 	store   []row

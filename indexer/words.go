@@ -32,6 +32,15 @@ func (w *words) atoms() []atomic.Uint64 {
 	return unsafe.Slice(p, p.Load()+1)[1:]
 }
 
+// touch reads the list here and there, so that it is on its way from memory when it is needed.
+func (w *words) touch() (sum uint64) {
+	list := w.atoms()
+	for i := 0; i < len(list) && i < 128; i += 8 {
+		sum += list[i].Load()
+	}
+	return sum
+}
+
 func (w *words) full() bool {
 	p := w.first.Load()
 	return p == nil || uint32(p.Load()) == w.room
