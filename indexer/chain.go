@@ -3,8 +3,6 @@ package indexer
 import (
 	"slices"
 	"sync/atomic"
-
-	"github.com/kvscout/kvscout/events"
 )
 
 // chain is a run of blocks without a fork: their keys, stored once however many sources hold them, and for each lane how
@@ -212,6 +210,3 @@ func inSpans(list []extent, p uint32) bool {
 	i, _ := slices.BinarySearchFunc(list, p+1, func(s extent, p uint32) int { return int(int64(s.to) - int64(p)) })
 	return i < len(list) && list[i].from <= p
 }
-
-// laneBit is a lane's number among a source's.
-func laneBit(group int, tier events.Tier) int { return group*events.TierCount + int(tier) }

@@ -7,10 +7,26 @@
 //	     decoded events.Batch   -> Ledger.Apply
 //	     resets, gaps, silence  -> Ledger.Reset, Gap, Joined
 //	out: Query (tokens or keys) -> Index.Lookup -> one Match for every source of the model
+//	     the same into memory that is used again -> Reader.Lookup; only who holds it, and how far -> Reader.Holders
 //	     counts                 -> Index.Stats, Ledger.Stats; who holds what -> Index.Holdings, Ledger.Scopes
 //
 // A Ledger is the book of one source: what its engine hashes mean, and how many copies of each block it stored into
 // which tier of which group. The tree, one for all sources, hears only when a block's set of tiers and groups changes.
+//
+// # Structure
+//
+// The tree is made of chains (chain.go): runs of block keys, stored once however many sources hold them. Chains never
+// split; where prompts part, a child hangs off (chain, position). Each tier of each group of a source is a lane, and a
+// member of a chain is one word: a lane, and how many leading blocks of the chain it has. So a source with one group on
+// one tier is answered by the smaller of that and what matched, whatever the depth. What a lane holds behind a hole is
+// kept apart (islands) and read for those sources only whose groups or tiers ask for it. Sources whose hashes tell the
+// namespace have one lane and, for each block, a list by hash. The numbered invariants are at type chains.
+//
+// Of most blocks a book says only hash, place and mask: they lie in groups of fourteen and are found by a table of
+// four-byte entries (slim.go). Others (digests, several scopes under one hash, copies in several tiers) are in a map,
+// through which also passes what a batch changes in more than the simplest way (quick.go).
+//
+// Options.Plain puts a plain trie in the place of all that (trie.go): the reference that tests compare with.
 //
 // # Invariants
 //
@@ -45,9 +61,13 @@
 // scopes. Writer.mu, where both are needed, is taken first. Each Ledger is written by one goroutine at a time, in the
 // order of its stream; different ones may be written side by side. Close may come from any goroutine.
 //
-// Lookups run beside all this and wait for nobody. They read published values only: the lists of scopes, edges and
-// holders, a source's group table, its doubts and freshness. Each is replaced as a whole and never changed, and no place
-// or slot is used twice, so a reader that comes late finds nothing rather than something else. A lookup is not a
+// Lookups run beside all this and wait for nobody. They read published values only: the lists of scopes and sources, the
+// table of edges, keys and members of chains, islands, a source's group table, its doubts and freshness. Each is
+// replaced as a whole and never changed, but for words of members that change in place and lists that grow behind what
+// is counted. What a position of a chain contains never changes, and no chain, scope or slot is used twice, so a reader
+// that comes late finds nothing rather than something else. A lane is used again, which whoever read it before finds out
+// by Index.clears. The garbage collector frees what the last reader has left, so a reader that is stuck keeps the chains
+// it is in and holds up nothing else. A lookup is not a
 // snapshot: changes made while it walks may show in one block and not in another, but it credits no block that the
 // source did not hold at some moment of the walk.
 //

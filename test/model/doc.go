@@ -8,7 +8,7 @@
 // # Data in and out
 //
 //	seed -> script (generate.go): stores, duplicates, removals, clears, tiers, orphans, groups, reports, resets
-//	script -> model and index; after each step every source's answer to several prompts is compared
+//	script -> model, index and its twin with the plain structure; after each step every source's answer to several prompts is compared
 //
 // # Invariants that are tested
 //
@@ -17,6 +17,8 @@
 //  3. An index whose sources are closed holds nothing: no block, no scope, no holder (rule 17).
 //  4. Beside writers, a reader never sees a source hold what it never held (rule 16).
 //  5. What writers leave behind does not depend on how they ran beside one another (rule 8).
+//  6. The index and its twin with the plain structure answer alike, bounds and holdings too, and have as many blocks and
+//     scopes after every step.
 //
 // A failure prints its seed: go test ./test/model -model.seed=N -model.steps=M repeats it.
 //
