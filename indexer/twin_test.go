@@ -72,7 +72,7 @@ func (w *twins) same(t *testing.T, q Query) (credited int) {
 // stored and removed: several namespaces share one scope and one place, each under a hash of its own.
 func TestRule03_TwinsOfWitnessedSources(t *testing.T) {
 	const size, blocks = 4, 12
-	for seed := range uint64(20) {
+	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		var sources []events.Source
 		for i := range 3 {
@@ -150,7 +150,7 @@ func TestRule01_TwinsOfLongPrompts(t *testing.T) {
 			}
 		}
 		readers := []*Reader{w.x.NewReader(), w.plain.NewReader()}
-		for step := range 1500 {
+		for step := range 600 {
 			at := rng.IntN(sources)
 			l, tokens := w.list[at], prompts[rng.IntN(len(prompts))]
 			own := uint64(0)
