@@ -252,3 +252,32 @@ func TestChainLiesOnCacheLines(t *testing.T) {
 		t.Errorf("a chain takes %d bytes, of which readers need the first %d; want 192 and at most 64", size, hot)
 	}
 }
+
+// A store that names a block twice, or its parent among its blocks, is refused whatever its length.
+func TestRule10_StoresThatLoop(t *testing.T) {
+	for _, blocks := range []int{2, 16, 17, 100, 1000} {
+		for _, fault := range []string{"", "twice", "parent", "zero twice"} {
+			r := newRig(t, "w1")
+			l := r.w["w1"].Ledger()
+			l.Apply(&events.Batch{Events: []events.Event{dense(1, 0, sequence(1, 1), 1)}})
+			e := dense(1000, 1, sequence(2, blocks+1), 1)
+			want := blocks
+			switch fault {
+			case "twice":
+				e.Hashes[blocks-1] = e.Hashes[0]
+			case "parent":
+				e.Hashes[blocks-1] = e.Parent
+			case "zero twice":
+				e.Hashes[0], e.Hashes[blocks-1] = events.HashInt(0), events.HashInt(0)
+			}
+			if fault != "" {
+				want = 0
+			}
+			l.Apply(&events.Batch{Events: []events.Event{e}})
+			if got := l.Stats().Resident[events.TierDevice]; got != 1+want {
+				t.Errorf("%d blocks, %q: %d resident, want %d", blocks, fault, got, 1+want)
+			}
+			r.rejected("w1", events.ReasonSelfParent, uint64(min(1, len(fault))))
+		}
+	}
+}

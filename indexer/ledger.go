@@ -41,8 +41,9 @@ type Ledger struct {
 	// out of the slim is loose until its end.
 	slim  *slim
 	loose []*block
-	quick []quickBlock // scratch, as is buf
+	quick []quickBlock // scratch, as are the next two
 	buf   []byte
+	seen  []uint64
 	// lanes are the source's lanes of the tree of chains, by laneBit, each plus 1; 0: none yet.
 	lanes [maxGroups * events.TierCount]lane
 }

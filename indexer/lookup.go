@@ -2,7 +2,6 @@ package indexer
 
 import (
 	"context"
-	"slices"
 
 	"github.com/kvscout/kvscout/events"
 )
@@ -52,10 +51,8 @@ func (x *Index) Lookup(ctx context.Context, q Query) ([]Match, error) {
 	r := x.readers.Get().(*Reader)
 	defer x.readers.Put(r)
 	list, err := r.Lookup(ctx, &q)
-	if err != nil {
-		return nil, err
-	}
-	return slices.Clone(list), nil
+	r.matches = nil // the caller keeps them
+	return list, err
 }
 
 // sees says whether what a source holds in the scopes of a request's namespace may be of that namespace. Scopes tell

@@ -2,6 +2,7 @@ package indexer
 
 import (
 	"maps"
+	"math/bits"
 	"slices"
 
 	"github.com/kvscout/kvscout/events"
@@ -127,17 +128,43 @@ func (l *Ledger) quickParentLocked(e *events.Event) (*scope, place, bool) {
 	return s, p, fits
 }
 
-// loopsQuick is loops for stores of any length, without memory for short ones.
+// loopsQuick is loops for hashes that are integers, in memory that is used again.
 func (l *Ledger) loopsQuick(e *events.Event) bool {
-	if len(e.Hashes) > 32 {
-		return l.loops(e)
+	if len(e.Hashes) <= 16 {
+		for i, h := range e.Hashes {
+			if e.HasParent && h == e.Parent || slices.Contains(e.Hashes[:i], h) {
+				return true
+			}
+		}
+		return false
 	}
-	for i, h := range e.Hashes {
-		if e.HasParent && h == e.Parent || slices.Contains(e.Hashes[:i], h) {
+	size := 2 << bits.Len(uint(len(e.Hashes)+1)) // at most half full
+	l.seen = slices.Grow(l.seen[:0], size)[:size]
+	clear(l.seen)
+	if e.HasParent {
+		l.seeAgain(e.Parent.Lo)
+	}
+	zero := false
+	for _, h := range e.Hashes {
+		if h.Lo == 0 && zero || h.Lo != 0 && l.seeAgain(h.Lo) {
+			return true
+		}
+		zero = zero || h.Lo == 0 // which marks what is free
+	}
+	return false
+}
+
+// seeAgain notes a hash and says whether it was noted before.
+func (l *Ledger) seeAgain(h uint64) bool {
+	for i := mixHash(h); ; i++ {
+		switch at := &l.seen[i&uint64(len(l.seen)-1)]; *at {
+		case 0:
+			*at = h
+			return false
+		case h:
 			return true
 		}
 	}
-	return false
 }
 
 // removeQuickLocked takes one copy of hash h out of a tier of the group at position g.
@@ -202,6 +229,9 @@ func (l *Ledger) weighLocked() {
 
 // deflateLocked moves what a batch took out of the slim, or made, into it where it fits.
 func (l *Ledger) deflateLocked() {
+	if cap(l.seen) > 4096 {
+		l.seen = nil
+	}
 	if len(l.loose) == 0 {
 		return
 	}

@@ -80,11 +80,11 @@ func (r *Reader) Lookup(ctx context.Context, q *Query) ([]Match, error) {
 	if err := r.collect(ctx, q, false); err != nil {
 		return nil, err
 	}
-	r.matches = r.matches[:0]
 	list, _ := r.x.models.Load(q.Model)
-	for _, l := range list {
-		r.matches = append(r.matches, Match{})
-		r.match(l, &r.matches[len(r.matches)-1])
+	r.matches = slices.Grow(r.matches[:0], len(list))[:len(list)]
+	clear(r.matches)
+	for i, l := range list {
+		r.match(l, &r.matches[i])
 	}
 	return r.matches, nil
 }
