@@ -238,8 +238,7 @@ func (l *Ledger) deflateLocked() {
 	many := len(l.loose) > 1024
 	for i, b := range l.loose {
 		l.loose[i] = nil
-		if b.gone || b.mask == 0 || len(b.copies) > 1 && slices.ContainsFunc(b.copies, several) || b.hash.Digest() || b.next != nil || l.blocks[b.hash] != b ||
-			!l.slim.put(b.hash.Lo, b.place, b.mask) {
+		if l.blocks[b.hash] != b || !b.slender() || !l.slim.put(b.hash.Lo, b.place, b.mask) {
 			continue
 		}
 		delete(l.blocks, b.hash)
@@ -254,7 +253,13 @@ func (l *Ledger) deflateLocked() {
 	}
 }
 
-func several(c copies) bool { return c.n > 1 }
+// slender says whether a slim can say all there is to say of the block.
+func (b *block) slender() bool {
+	if b.gone || b.mask == 0 || b.hash.Digest() || b.next != nil {
+		return false
+	}
+	return len(b.copies) == 1 || !slices.ContainsFunc(b.copies, func(c copies) bool { return c.n > 1 })
+}
 
 // eachLocked calls do with every block of the book. do must not change it.
 func (l *Ledger) eachLocked(do func(h events.Hash, s *scope, p place, m mask)) {

@@ -107,11 +107,12 @@ func (s *Service) inspectWorker(target *kvscoutv1.WorkerTarget) ([]*kvscoutv1.So
 }
 
 func inspectionOf(l *indexer.Ledger, now time.Time) *kvscoutv1.SourceInspection {
+	fresh := l.Freshness()
 	st := l.Stats()
 	scopes := l.Scopes()
 	listed := scopes[:min(len(scopes), maxScopes)]
 	out := &kvscoutv1.SourceInspection{
-		Stats:         sourceStatsOf(l, &st, now),
+		Stats:         sourceStatsOf(l, &st, fresh, now),
 		ScopesOmitted: Count(len(scopes) - len(listed)),
 	}
 	for _, sc := range listed {

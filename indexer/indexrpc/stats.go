@@ -75,10 +75,11 @@ func (s *Service) stats(now time.Time) *kvscoutv1.Stats {
 		TopicMismatches: s.fleet.TopicMismatches(),
 	}
 	for _, l := range s.index.Ledgers() {
+		fresh := l.Freshness() // first: the counts are then no older than the batch that it names
 		st := l.Stats()
 		out.Handles += uint64(max(0, st.Handles))
 		out.OrphansWaiting += uint64(st.OrphanStores)
-		out.Sources = append(out.Sources, sourceStatsOf(l, &st, now))
+		out.Sources = append(out.Sources, sourceStatsOf(l, &st, fresh, now))
 	}
 	if s.opts.ScoreStats != nil {
 		out.Score = s.opts.ScoreStats()
@@ -86,12 +87,12 @@ func (s *Service) stats(now time.Time) *kvscoutv1.Stats {
 	return out
 }
 
-func sourceStatsOf(l *indexer.Ledger, st *indexer.SourceStats, now time.Time) *kvscoutv1.SourceStats {
+func sourceStatsOf(l *indexer.Ledger, st *indexer.SourceStats, fresh indexer.Freshness, now time.Time) *kvscoutv1.SourceStats {
 	src := l.Source()
 	out := &kvscoutv1.SourceStats{
 		WorkerId:        src.Worker,
 		Rank:            Count(src.Rank),
-		Freshness:       FreshnessOf(l.Freshness(), now),
+		Freshness:       FreshnessOf(fresh, now),
 		HistoryComplete: l.HistoryComplete(),
 		Connections:     st.Connections,
 		Bytes:           st.Bytes,
