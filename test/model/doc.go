@@ -8,7 +8,8 @@
 // # Data in and out
 //
 //	seed -> script (generate.go): stores, duplicates, removals, clears, tiers, orphans, groups, reports, resets
-//	script -> model, index and its twin with the plain structure; after each step every source's answer to several prompts is compared
+//	script -> model, index and its twin with the plain structure
+//	after each step every source's answer to several prompts is compared
 //
 // # Invariants that are tested
 //
