@@ -129,6 +129,9 @@ func TestRule08_Case145_StoresAreLinear(t *testing.T) {
 	}
 	fill(1000) // warms up
 	small, large := fill(2000), fill(20000)
+	for range 2 { // the best of three: others may use the machine too
+		small, large = min(small, fill(2000)), min(large, fill(20000))
+	}
 	if large > 60*small+50*time.Millisecond { // quadratic would be 100 times
 		t.Errorf("2,000 blocks took %v, 20,000 took %v", small, large)
 	}

@@ -31,10 +31,11 @@ func (l *Ledger) match(q *Query, rows []*row) Match {
 		before = run
 		m.With[t] = v.reusable(tiers)
 	}
-	// A window may accept more than the keys cover though it accepts nothing of it.
-	reached := max(before, v.union(tierSet(1)<<events.TierUnknown-1, v.prompt))
-	if covered := len(q.Keys) * q.KeySize; q.Keys != nil && reached >= covered && v.prompt >= covered+q.KeySize {
-		m.Bound = newBound(m.Bound.Doubt | DoubtCut)
+	if covered := len(q.Keys) * q.KeySize; q.Keys != nil && v.prompt >= covered+q.KeySize {
+		// A window may accept more than the keys cover though it accepts nothing of it.
+		if max(before, v.union(tierSet(1)<<events.TierUnknown-1, v.prompt)) >= covered {
+			m.Bound = newBound(m.Bound.Doubt | DoubtCut)
+		}
 	}
 	m.With[events.TierUnknown] = m.With[events.TierUnknown-1]
 	m.Reusable = m.With[events.TierDevice]
