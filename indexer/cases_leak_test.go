@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -33,6 +34,26 @@ func TestRule17_Case142_NoOpsLeaveNothing(t *testing.T) {
 	r.rejected("w1", events.ReasonUnknownRemoval, 100000)
 	if n := len(l.blocks) + len(l.alias) + len(l.orphans.byHash) + len(l.orphans.byParent) + len(l.table.Load().groups); n != 0 {
 		t.Errorf("%d table entries, want none", n)
+	}
+}
+
+// Whatever was stored under a root that stays and is gone again leaves nothing but the root (case 19).
+func TestRule17_Case19_NothingStaysUnderALivingRoot(t *testing.T) {
+	r := newRig(t, "w1")
+	r.apply("w1", chain(101, 1))
+	list := seqInts(201, 208)
+	for i := range 2000 {
+		r.apply("w1", store(hashes(list...), 101, sequence(32*i+5, 32*i+36), 4))
+		if i%2 == 0 {
+			slices.Reverse(list)
+		}
+		r.apply("w1", remove(list...))
+		slices.Sort(list)
+	}
+	l := r.w["w1"].Ledger()
+	if s := l.Stats(); r.x.Stats().Blocks != 1 || s.Handles != 1 || len(r.x.tree.(*trie).nodes) != 2 {
+		t.Errorf("%d blocks, %d handles, %d nodes; want the one that stays and its root", r.x.Stats().Blocks, s.Handles,
+			len(r.x.tree.(*trie).nodes))
 	}
 }
 

@@ -109,7 +109,12 @@ func (s *Service) resolveBody(p *prompt, asked, body string) error {
 		return err
 	}
 	inner := indexer.Query{}
-	if err := indexrpc.Resolve(s.fleet, body, &inner); err != nil || inner.Model != p.query.Model {
+	switch err := indexrpc.Resolve(s.fleet, body, &inner); {
+	case body == p.query.Adapter:
+		return nil
+	case s.index.HoldsAdapter(p.query.Model, body): // of several models, perhaps
+		inner.Adapter = body
+	case err != nil || inner.Model != p.query.Model:
 		p.otherModel = body
 		return nil
 	}
