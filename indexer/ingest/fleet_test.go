@@ -194,10 +194,21 @@ func TestResolve_Case78(t *testing.T) {
 			t.Errorf("%q is %q, %q, %v", name, model, adapter, err)
 		}
 	}
+	b := worker("b", "base", 1)
+	b.Adapters = []string{"ad-1"}
+	r.register(b)
+	if model, adapter, err := r.fleet.Resolve("ad-1"); model != "base" || adapter != "ad-1" || err != nil {
+		t.Errorf("an adapter of which nothing is held is %q, %q, %v", model, adapter, err)
+	}
 	if _, _, err := r.fleet.Resolve("other"); !errors.Is(err, ErrUnknownModel) {
 		t.Errorf("another name: %v", err)
 	}
-	r.register(worker("b", "second", 1))
+	second := worker("c", "second", 1)
+	second.Adapters = []string{"ad-1"}
+	r.register(second)
+	if _, _, err := r.fleet.Resolve("ad-1"); !errors.Is(err, ErrUnknownModel) {
+		t.Errorf("an adapter of two models: %v", err)
+	}
 	if _, _, err := r.fleet.Resolve(""); !errors.Is(err, ErrModelRequired) {
 		t.Errorf("two models: %v", err)
 	}

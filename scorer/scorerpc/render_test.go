@@ -45,6 +45,7 @@ func TestScore_BodyNamespace(t *testing.T) {
 		{"model of the body", "", "", `{"model":"m"}`, 4, 0},
 		{"adapter of the body", "", "", `{"model":"lora"}`, 8, 0},
 		{"adapter of the body, model of the request", "m", "", `{"model":"lora"}`, 8, 0},
+		{"model of the body, adapter of the request", "lora", "", `{"model":"m"}`, 4, 0}, // the engine obeys the body
 		{"another model in the body", "m", "", `{"model":"gateway-name"}`, 4, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
