@@ -23,8 +23,8 @@ type view struct {
 	models  map[string]string // served name or alias -> model
 	// adapters finds the model of an adapter that workers say they serve; "" if several models have one of that name.
 	adapters map[string]string
-	served  []string          // models, sorted
-	unsalt  map[string]bool   // models of which every source's engine publishes no salt
+	served   []string        // models, sorted
+	unsalt   map[string]bool // models of which every source's engine publishes no salt
 }
 
 func (f *Fleet) publishLocked() {
