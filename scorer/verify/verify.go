@@ -100,7 +100,7 @@ func File(ctx context.Context, path string, opts Options) (Report, error) {
 		return Report{}, err
 	}
 	if p.report.Requests == 0 {
-		return Report{}, fmt.Errorf("%s: no requests to verify", path)
+		return Report{}, fmt.Errorf("%s: no requests to verify (%d damaged records)", path, p.report.Bad)
 	}
 	p.report.Seconds = time.Since(start).Seconds()
 	return p.report, nil
