@@ -44,7 +44,7 @@ test-race: $(python) ## run the tests of packages with goroutines under the race
 fuzz: $(python) ## run each fuzz target for FUZZTIME
 	tools/fuzz.sh $(FUZZTIME)
 
-bench: ## run the benchmarks that match BENCH
+bench: $(python) ## run the benchmarks that match BENCH
 	go test -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./...
 
 generate: $(bin)/buf $(bin)/protoc-gen-go $(bin)/protoc-gen-connect-go ## generate gen/ from proto/

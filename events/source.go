@@ -98,11 +98,16 @@ func ParseID(id string) (worker string, rank int, err error) {
 // hash-format=dynamo and unpublished=a+b. It errs with ErrSource.
 func ParseSource(text string) (Source, error) {
 	var s Source
+	seen := make(map[string]bool)
 	for part := range strings.SplitSeq(text, ",") {
 		key, value, ok := strings.Cut(strings.TrimSpace(part), "=")
 		if !ok {
 			return Source{}, fmt.Errorf("%w: %q is not key=value", ErrSource, part)
 		}
+		if seen[key] {
+			return Source{}, fmt.Errorf("%w: %s is given twice", ErrSource, key)
+		}
+		seen[key] = true
 		if err := s.set(key, value); err != nil {
 			return Source{}, err
 		}

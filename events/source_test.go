@@ -43,6 +43,7 @@ func TestParseSource_Errors(t *testing.T) {
 		{"id=w,engine=vllm,", "key=value"},
 		{"engine=vllm", "id is missing"},
 		{"id=w", `engine ""`},
+		{"id=a,engine=vllm,id=b", "id is given twice"},
 		{"id=w,engine=ollama", `"ollama"`},
 		{"id=w,engine=vllm,colour=red", `"colour"`},
 		{"id=w,engine=vllm,rank=x", `rank="x"`},

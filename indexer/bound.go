@@ -197,6 +197,7 @@ func (l *Ledger) Joined(complete bool) {
 func (l *Ledger) Reset() {
 	l.stats.resets.Add(1)
 	l.drop(true)
+	l.fresh.heard.Store(0) // nothing was heard of the new life yet
 }
 
 // Gap says that n batches are lost for good. What was held is dropped, or kept and flagged (rule 11).

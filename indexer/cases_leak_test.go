@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -33,6 +34,28 @@ func TestRule17_Case142_NoOpsLeaveNothing(t *testing.T) {
 	r.rejected("w1", events.ReasonUnknownRemoval, 100000)
 	if n := len(l.blocks) + l.slim.live + len(l.alias) + len(l.orphans.byHash) + len(l.orphans.byParent) + len(l.table.Load().groups); n != 0 {
 		t.Errorf("%d table entries, want none", n)
+	}
+}
+
+// Whatever was stored under a root that stays and is gone again leaves nothing but the root (case 19).
+func TestRule17_Case19_NothingStaysUnderALivingRoot(t *testing.T) {
+	r := newRig(t, "w1")
+	r.apply("w1", chainOf(101, 1))
+	list := seqInts(201, 208)
+	for i := range 2000 {
+		r.apply("w1", store(hashes(list...), 101, sequence(32*i+5, 32*i+36), 4))
+		if i%2 == 0 {
+			slices.Reverse(list)
+		}
+		r.apply("w1", remove(list...))
+		slices.Sort(list)
+	}
+	l := r.w["w1"].Ledger()
+	c := r.x.chains
+	chains := len(c.list) - 1 - len(c.free)
+	if s := l.Stats(); r.x.Stats().Blocks != 1 || s.Handles != 1 || chains != 2 || c.islands.Size() != 0 {
+		t.Errorf("%d blocks, %d handles, %d chains, %d islands; want the one that stays and its root", r.x.Stats().Blocks,
+			s.Handles, chains, c.islands.Size())
 	}
 }
 
@@ -129,6 +152,9 @@ func TestRule08_Case145_StoresAreLinear(t *testing.T) {
 	}
 	fill(1000) // warms up
 	small, large := fill(2000), fill(20000)
+	for range 2 { // the best of three: others may use the machine too
+		small, large = min(small, fill(2000)), min(large, fill(20000))
+	}
 	if large > 60*small+50*time.Millisecond { // quadratic would be 100 times
 		t.Errorf("2,000 blocks took %v, 20,000 took %v", small, large)
 	}

@@ -147,6 +147,12 @@ func (x *Index) AdapterModel(adapter string) (model string, ok bool) {
 	return models[0], true
 }
 
+// HoldsAdapter says whether blocks of the adapter are held under the model.
+func (x *Index) HoldsAdapter(model, adapter string) bool {
+	models, _ := x.adapters.Load(adapter)
+	return slices.Contains(models, model)
+}
+
 // HistoryComplete says whether every block that the engine holds was announced to us.
 func (l *Ledger) HistoryComplete() bool { return Doubt(l.doubts.Load())&DoubtHistory == 0 }
 

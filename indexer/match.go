@@ -43,9 +43,10 @@ func (l *Ledger) matchRows(m *Match, q *Query, rows []*row, t *table) {
 		before = run
 		m.With[t] = v.reusable(tiers)
 	}
-	// A window may accept more than the keys cover though it accepts nothing of it.
-	reached := max(before, v.union(tierSet(1)<<events.TierUnknown-1, v.prompt))
-	m.cutAt(q, reached, v.prompt)
+	if covered := len(q.Keys) * q.KeySize; q.Keys != nil && v.prompt >= covered+q.KeySize {
+		// A window may accept more than the keys cover though it accepts nothing of it.
+		m.cutAt(q, max(before, v.union(tierSet(1)<<events.TierUnknown-1, v.prompt)), v.prompt)
+	}
 	m.With[events.TierUnknown] = m.With[events.TierUnknown-1]
 	m.Reusable = m.With[events.TierDevice]
 }

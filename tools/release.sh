@@ -11,7 +11,7 @@ when=$(git log -1 --format=%ct)
 for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
   name=kvscout-$version-${platform/\//-}
   mkdir "$dist/$name"
-  GOOS=${platform%/*} GOARCH=${platform#*/} go build -trimpath -ldflags='-s -w' -o "$dist/$name/kvscout" ./cmd/kvscout
+  GOOS=${platform%/*} GOARCH=${platform#*/} go build -trimpath -ldflags="-s -w -X main.release=$version" -o "$dist/$name/kvscout" ./cmd/kvscout
   cp LICENSE README.md "$dist/$name/"
   tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$when" -C "$dist" -cf - "$name" |
     gzip -n >"$dist/$name.tar.gz"

@@ -14,7 +14,7 @@ import (
 type workerEntry struct {
 	id, role, model     string
 	labels              map[string]string
-	aliases             []string
+	aliases, adapters   []string
 	engine, version     string
 	blockSize           int
 	rank, ranks         int
@@ -29,7 +29,8 @@ type workerEntry struct {
 func (e *workerEntry) fields() map[string]any {
 	return map[string]any{
 		"id": &e.id, "role": &e.role, "labels": &e.labels, "model": &e.model, "aliases": &e.aliases,
-		"engine": &e.engine, "version": &e.version, "block_size": &e.blockSize, "rank": &e.rank, "ranks": &e.ranks,
+		"adapters": &e.adapters,
+		"engine":   &e.engine, "version": &e.version, "block_size": &e.blockSize, "rank": &e.rank, "ranks": &e.ranks,
 		"events": &e.events, "replay": &e.replay, "topic": &e.topic, "speculative": &e.speculative, "eagle": &e.eagle,
 		"reuse_reports": &e.reuseReports, "hash_format": &e.hashFormat, "unpublished": &e.unpublished,
 	}
@@ -72,7 +73,7 @@ func readWorker(node *yaml.Node) (ingest.Worker, error) {
 
 // worker makes the worker of an entry.
 func (e *workerEntry) worker() (ingest.Worker, error) {
-	w := ingest.Worker{ID: e.id, Labels: e.labels, Model: e.model, Aliases: e.aliases}
+	w := ingest.Worker{ID: e.id, Labels: e.labels, Model: e.model, Aliases: e.aliases, Adapters: e.adapters}
 	role, ok := ingest.ParseRole(e.role)
 	if !ok {
 		return w, fmt.Errorf("role %q is not prefill, decode or both", e.role)
@@ -116,8 +117,8 @@ func addWorker(list []ingest.Worker, w ingest.Worker) ([]ingest.Worker, error) {
 		if have.Model != w.Model {
 			return list, fmt.Errorf("serves %q and %q", have.Model, w.Model)
 		}
-		if w.Role != ingest.RoleAny || len(w.Labels) > 0 || len(w.Aliases) > 0 {
-			return list, errors.New("is listed already; role, labels and aliases belong to its first entry")
+		if w.Role != ingest.RoleAny || len(w.Labels) > 0 || len(w.Aliases)+len(w.Adapters) > 0 {
+			return list, errors.New("is listed already; role, labels, aliases and adapters belong to its first entry")
 		}
 		have.Sources = append(have.Sources, w.Sources...)
 		return list, nil

@@ -102,8 +102,14 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// version is what the Go toolchain stamped into the binary.
+// release is the version that tools/release.sh gave, empty in other builds.
+var release string
+
+// version is that of the release, else what the Go toolchain stamped into the binary.
 func version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "(devel)"

@@ -81,6 +81,9 @@ func (j *judge) ready(ctx context.Context, engines []*simEngine) error {
 		}
 		for _, e := range engines {
 			s := list[e.src.ID()]
+			if s == nil {
+				return fmt.Errorf("%w: the server does not listen to %s; --register makes it", errNotYet, e.src.ID())
+			}
 			live := s.GetFreshness().GetState() == kvscoutv1.FreshnessState_FRESHNESS_STATE_LIVE
 			if !live || !j.applied(e, s) {
 				return fmt.Errorf("%w: the server's state of %s is %s", errNotYet, e.src.ID(), freshWords(s.GetFreshness()))

@@ -74,6 +74,9 @@ func (o *simulateOptions) fleet() (simulate.FleetConfig, error) {
 	if o.engines < 1 || o.engines > 1024 {
 		return none, misuse("engines %d is not in 1..1024", o.engines)
 	}
+	if o.blocks < 1 || o.blockSize < 1 {
+		return none, misuse("blocks and block-size must be positive")
+	}
 	if o.basePort < 0 || o.basePort > 0 && o.basePort+2*o.engines-1 > 65535 {
 		return none, misuse("base-port %d leaves no room for %d engines", o.basePort, o.engines)
 	}

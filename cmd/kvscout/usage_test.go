@@ -171,6 +171,8 @@ func TestMisuseExitsWith2(t *testing.T) {
 		{[]string{"simulate", "--form", "gpt"}, `form "gpt"`},
 		{[]string{"simulate", "--engines", "0"}, "engines 0"},
 		{[]string{"simulate", "--base-port", "65535"}, "base-port 65535"},
+		{[]string{"simulate", "--blocks", "0"}, "must be positive"},
+		{[]string{"simulate", "--block-size", "0"}, "must be positive"},
 	} {
 		r := run(t, c.args...)
 		if r.code != exitUsage || r.out != "" {

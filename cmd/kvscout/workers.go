@@ -105,11 +105,11 @@ func labels(m map[string]string) string {
 // addOptions are the settings of `kvscout workers add`.
 type addOptions struct {
 	clientOptions
-	sources, aliases []string
-	labels           []string
-	role             string
-	ranks            uint32
-	json             bool
+	sources, aliases, adapters []string
+	labels                     []string
+	role                       string
+	ranks                      uint32
+	json                       bool
 }
 
 func newWorkersAdd() *cobra.Command {
@@ -130,6 +130,7 @@ another description is replaced, and what it held is dropped.
 	o.clientOptions.register(f)
 	f.StringArrayVar(&o.sources, "source", nil, "`SPEC` of the worker; may be repeated, at least one")
 	f.StringArrayVar(&o.aliases, "alias", nil, "another `NAME` of the model; may be repeated (default: none)")
+	f.StringArrayVar(&o.adapters, "adapter", nil, "`NAME` of a LoRA adapter that it serves, known before blocks of it are held; may be repeated (default: none)")
 	f.StringArrayVar(&o.labels, "label", nil, "label `KEY=VALUE`, shown and not interpreted; may be repeated (default: none)")
 	f.StringVar(&o.role, "role", "", "role of the workers: prefill, decode or both (default: not stated, serves both)")
 	f.Uint32Var(&o.ranks, "ranks", 1, "data-parallel ranks of each worker; rank r publishes on the ports + r")
@@ -164,7 +165,7 @@ func (o *addOptions) specs() ([]*kvscoutv1.WorkerSpec, error) {
 			return nil, misuse("source %s: describe rank 0 and give --ranks", s.ID())
 		}
 		spec := workerSpec(s, o.ranks)
-		spec.Role, spec.Labels, spec.ModelAliases = role, tags, o.aliases
+		spec.Role, spec.Labels, spec.ModelAliases, spec.Adapters = role, tags, o.aliases, o.adapters
 		out = append(out, spec)
 	}
 	return out, nil

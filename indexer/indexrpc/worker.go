@@ -37,12 +37,13 @@ func readWorker(spec *kvscoutv1.WorkerSpec) (ingest.Worker, error) {
 		return ingest.Worker{}, badWorkerf("%w", err)
 	}
 	return ingest.Worker{
-		ID:      spec.GetWorkerId(),
-		Labels:  spec.GetLabels(),
-		Role:    role,
-		Model:   spec.GetModel(),
-		Aliases: spec.GetModelAliases(),
-		Sources: sources,
+		ID:       spec.GetWorkerId(),
+		Labels:   spec.GetLabels(),
+		Role:     role,
+		Model:    spec.GetModel(),
+		Aliases:  spec.GetModelAliases(),
+		Adapters: spec.GetAdapters(),
+		Sources:  sources,
 	}, nil
 }
 
@@ -64,6 +65,8 @@ func checkSpec(spec *kvscoutv1.WorkerSpec) error {
 		return badWorkerf("replay_endpoint without event_endpoint")
 	case slices.Contains(spec.GetModelAliases(), ""):
 		return badWorkerf("an alias is empty")
+	case slices.Contains(spec.GetAdapters(), ""):
+		return badWorkerf("the name of an adapter is empty")
 	}
 	return checkTexts(spec)
 }
@@ -74,7 +77,7 @@ func checkTexts(spec *kvscoutv1.WorkerSpec) error {
 		spec.GetWorkerId(), spec.GetModel(), spec.GetEngine(), spec.GetEngineVersion(), spec.GetEventEndpoint(),
 		spec.GetReplayEndpoint(), spec.GetTopic(), spec.GetHashFormat(),
 	}
-	texts = append(append(texts, spec.GetModelAliases()...), spec.GetUnpublished()...)
+	texts = slices.Concat(texts, spec.GetModelAliases(), spec.GetAdapters(), spec.GetUnpublished())
 	for key, value := range spec.GetLabels() {
 		texts = append(texts, key, value)
 	}
@@ -131,6 +134,7 @@ func specOf(w ingest.Worker) *kvscoutv1.WorkerSpec {
 		Role:         RoleOf(w.Role),
 		Model:        w.Model,
 		ModelAliases: w.Aliases,
+		Adapters:     w.Adapters,
 		Ranks:        Count(len(w.Sources)),
 	}
 	if len(w.Sources) == 0 {

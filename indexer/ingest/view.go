@@ -21,12 +21,17 @@ type view struct {
 	workers []Worker          // by id
 	byID    map[string]int    // into workers
 	models  map[string]string // served name or alias -> model
-	served  []string          // models, sorted
-	unsalt  map[string]bool   // models of which every source's engine publishes no salt
+	// adapters finds the model of an adapter that workers say they serve; "" if several models have one of that name.
+	adapters map[string]string
+	served   []string        // models, sorted
+	unsalt   map[string]bool // models of which every source's engine publishes no salt
 }
 
 func (f *Fleet) publishLocked() {
-	v := &view{byID: make(map[string]int), models: make(map[string]string), unsalt: make(map[string]bool)}
+	v := &view{
+		byID: make(map[string]int), models: make(map[string]string), adapters: make(map[string]string),
+		unsalt: make(map[string]bool),
+	}
 	for _, m := range f.workers {
 		v.workers = append(v.workers, m.Worker)
 	}
@@ -40,6 +45,13 @@ func (f *Fleet) publishLocked() {
 		}
 		for _, name := range w.Aliases {
 			v.models[name] = w.Model
+		}
+		for _, name := range w.Adapters {
+			if model, ok := v.adapters[name]; ok && model != w.Model {
+				v.adapters[name] = ""
+			} else {
+				v.adapters[name] = w.Model
+			}
 		}
 	}
 	// A served name beats another model's alias.
@@ -65,8 +77,8 @@ func (f *Fleet) Worker(id string) (Worker, bool) {
 	return v.workers[i], true
 }
 
-// Resolve finds the model that a request means: a served name, an alias, or the name of an adapter of which blocks are
-// held, which is then returned too. An empty name means the only model there is. It errs with ErrModelRequired or
+// Resolve finds the model that a request means: a served name, an alias, or the name of an adapter that a worker says it
+// serves or of which blocks are held, which is then returned too. An empty name means the only model there is. It errs with ErrModelRequired or
 // ErrUnknownModel.
 func (f *Fleet) Resolve(name string) (model, adapter string, err error) {
 	v := f.view.Load()
@@ -78,6 +90,9 @@ func (f *Fleet) Resolve(name string) (model, adapter string, err error) {
 	}
 	if model, ok := v.models[name]; ok {
 		return model, "", nil
+	}
+	if model := v.adapters[name]; model != "" {
+		return model, name, nil
 	}
 	if model, ok := f.index.AdapterModel(name); ok {
 		return model, name, nil

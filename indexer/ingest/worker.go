@@ -57,6 +57,9 @@ type Worker struct {
 	// Model is the served model name, Aliases its other names.
 	Model   string
 	Aliases []string
+	// Adapters are the names of LoRA adapters that it serves, by which requests may name the model. An adapter whose
+	// blocks are held is known without.
+	Adapters []string
 	// Sources has one entry for each rank. Worker and Model of each are those of the worker.
 	Sources []events.Source
 }
@@ -66,6 +69,7 @@ const (
 	maxRanks     = 1024
 	maxLabels    = 64
 	maxAliases   = 64
+	maxAdapters  = 4096
 	maxNameBytes = 1024
 )
 
@@ -84,10 +88,12 @@ func (w Worker) normalise() (Worker, error) {
 	if len(w.Sources) == 0 || len(w.Sources) > maxRanks {
 		bad("worker %s has %d ranks, want 1 to %d", w.ID, len(w.Sources), maxRanks)
 	}
-	if len(w.Labels) > maxLabels || len(w.Aliases) > maxAliases {
-		bad("worker %s has %d labels and %d aliases, at most %d of each", w.ID, len(w.Labels), len(w.Aliases), maxLabels)
+	if len(w.Labels) > maxLabels || len(w.Aliases) > maxAliases || len(w.Adapters) > maxAdapters {
+		bad("worker %s has %d labels, %d aliases and %d adapters, at most %d, %d and %d", w.ID, len(w.Labels), len(w.Aliases),
+			len(w.Adapters), maxLabels, maxAliases, maxAdapters)
 	}
-	w.Labels, w.Aliases, w.Sources = maps.Clone(w.Labels), slices.Clone(w.Aliases), slices.Clone(w.Sources)
+	w.Labels, w.Sources = maps.Clone(w.Labels), slices.Clone(w.Sources)
+	w.Aliases, w.Adapters = slices.Clone(w.Aliases), slices.Clone(w.Adapters)
 	slices.SortFunc(w.Sources, func(a, b events.Source) int { return a.Rank - b.Rank })
 	for i := range w.Sources {
 		s := &w.Sources[i]

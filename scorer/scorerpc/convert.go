@@ -42,6 +42,8 @@ func (a *answer) worker(r *scorer.Ranked) *kvscoutv1.WorkerScore {
 		lower(out.Bound, kvscoutv1.BoundReason_BOUND_REASON_UNKNOWN_WORKER)
 	case a.chosen.saltless[r.Source.Worker]:
 		lower(out.Bound, kvscoutv1.BoundReason_BOUND_REASON_HIDDEN_NAMESPACE)
+	case a.prompt.otherModel != "" && r.Covered != [events.TierCount]int{}:
+		upper(out.Bound, kvscoutv1.BoundReason_BOUND_REASON_HIDDEN_NAMESPACE) // perhaps an adapter without blocks
 	}
 	out.HeldTokens = indexrpc.Count(r.Held)
 	out.Score = r.Score
@@ -56,11 +58,19 @@ func (a *answer) worker(r *scorer.Ranked) *kvscoutv1.WorkerScore {
 	return out
 }
 
-// lower adds a reason why the engine may hold more.
+// lower adds a reason why the engine may hold more, upper one why it may hold less.
 func lower(b *kvscoutv1.Bound, why kvscoutv1.BoundReason) {
+	loosen(b, kvscoutv1.BoundKind_BOUND_KIND_LOWER, why)
+}
+
+func upper(b *kvscoutv1.Bound, why kvscoutv1.BoundReason) {
+	loosen(b, kvscoutv1.BoundKind_BOUND_KIND_UPPER, why)
+}
+
+func loosen(b *kvscoutv1.Bound, kind kvscoutv1.BoundKind, why kvscoutv1.BoundReason) {
 	switch b.Kind {
-	case kvscoutv1.BoundKind_BOUND_KIND_EXACT, kvscoutv1.BoundKind_BOUND_KIND_LOWER:
-		b.Kind = kvscoutv1.BoundKind_BOUND_KIND_LOWER
+	case kvscoutv1.BoundKind_BOUND_KIND_EXACT, kind:
+		b.Kind = kind
 	default:
 		b.Kind = kvscoutv1.BoundKind_BOUND_KIND_ESTIMATE
 	}

@@ -105,16 +105,26 @@ func (s *Service) resolveBody(p *prompt, asked, body string) error {
 		}
 		return indexrpc.Resolve(s.fleet, asked, &p.query)
 	}
+	named := p.query.Adapter // by the request's own field
 	if err := indexrpc.Resolve(s.fleet, asked, &p.query); err != nil {
 		return err
 	}
 	inner := indexer.Query{}
-	if err := indexrpc.Resolve(s.fleet, body, &inner); err != nil || inner.Model != p.query.Model {
+	switch err := indexrpc.Resolve(s.fleet, body, &inner); {
+	case body == named:
+		return nil
+	case s.index.HoldsAdapter(p.query.Model, body): // of several models, perhaps
+		inner.Adapter = body
+	case err != nil || inner.Model != p.query.Model:
 		p.otherModel = body
 		return nil
 	}
-	if p.query.Adapter == "" {
+	switch named {
+	case "":
 		p.query.Adapter = inner.Adapter
+	case inner.Adapter:
+	default:
+		p.otherModel = body
 	}
 	return nil
 }

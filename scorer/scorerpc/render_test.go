@@ -29,7 +29,7 @@ func rendered(t *testing.T, answer string, opts scorerpc.Options) (*rig, *fakeVL
 
 const nine = `{"token_ids":[151644,872,198,80,151645,198,151644,77091,198]`
 
-// The namespace that a body names is the one it is scored in.
+// Case 25: the namespace that a body names is the one it is scored in.
 func TestScore_BodyNamespace(t *testing.T) {
 	r, _ := rendered(t, nine+"}", scorerpc.Options{})
 	for _, tt := range []struct {
@@ -45,6 +45,7 @@ func TestScore_BodyNamespace(t *testing.T) {
 		{"model of the body", "", "", `{"model":"m"}`, 4, 0},
 		{"adapter of the body", "", "", `{"model":"lora"}`, 8, 0},
 		{"adapter of the body, model of the request", "m", "", `{"model":"lora"}`, 8, 0},
+		{"model of the body, adapter of the request", "lora", "", `{"model":"m"}`, 4, 0}, // the engine obeys the body
 		{"another model in the body", "m", "", `{"model":"gateway-name"}`, 4, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -56,6 +57,33 @@ func TestScore_BodyNamespace(t *testing.T) {
 	}
 	_, err := r.Score(t.Context(), connect.NewRequest(&kvscoutv1.ScoreRequest{HttpRequest: chat(`{"model":"x"}`)}))
 	wantReason(t, err, connect.CodeNotFound, "UNKNOWN_MODEL")
+}
+
+// Rule 13: a name in the body that is not known may be that of an adapter of which nothing is cached yet. What the base
+// model's namespace holds is then no fact; that nothing is held is one all the same.
+func TestRule13_BodyOfAnUnknownName(t *testing.T) {
+	r, _ := rendered(t, nine+"}", scorerpc.Options{})
+	r.worker(t, "w1", "m", events.EngineVLLM)
+	r.publish(t, "w1", []any{"AllBlocksCleared"})
+	req := &kvscoutv1.ScoreRequest{Model: "m", HttpRequest: chat(`{"model":"lora-2"}`)}
+	got := r.score(t, req).GetWorkers()
+	if got[0].GetHeldTokens() != 4 || !proto.Equal(got[0].GetBound(), bound(upper, kvscoutv1.BoundReason_BOUND_REASON_HIDDEN_NAMESPACE)) {
+		t.Errorf("holder: %v", got[0])
+	}
+	if got[1].GetHeldTokens() != 0 || got[1].GetBound().GetKind() != exact {
+		t.Errorf("other: %v", got[1])
+	}
+	req.Adapter = "lora-2" // the caller knows
+	if resp := r.score(t, req); len(resp.GetWarnings()) != 0 || resp.GetWorkers()[0].GetBound().GetKind() != exact {
+		t.Errorf("named by the caller: %v", resp)
+	}
+	// An adapter that two models have is the one of the model asked for.
+	r.worker(t, "other", "m2", events.EngineVLLM)
+	r.publish(t, "other", store{first: 4, tokens: seq(1, 4), size: 4, adapter: "lora"}.event())
+	resp := r.score(t, &kvscoutv1.ScoreRequest{Model: "m", HttpRequest: chat(`{"model":"lora"}`)})
+	if w := resp.GetWorkers()[0]; w.GetHeldTokens() != 8 || w.GetBound().GetKind() != exact || len(resp.GetWarnings()) != 0 {
+		t.Errorf("adapter of two models: %v", resp)
+	}
 }
 
 func TestScore_RenderInfo(t *testing.T) {

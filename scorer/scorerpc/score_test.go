@@ -21,6 +21,7 @@ import (
 const (
 	exact    = kvscoutv1.BoundKind_BOUND_KIND_EXACT
 	lower    = kvscoutv1.BoundKind_BOUND_KIND_LOWER
+	upper    = kvscoutv1.BoundKind_BOUND_KIND_UPPER
 	estimate = kvscoutv1.BoundKind_BOUND_KIND_ESTIMATE
 )
 
@@ -213,7 +214,7 @@ func TestScore_Roles(t *testing.T) {
 	}
 }
 
-// Case 26 and rule 3: models, salts and adapters are apart; an adapter's name, or an alias, stands for its model.
+// Cases 26 and 78, rule 3: models, salts and adapters are apart; an adapter's name, or an alias, stands for its model.
 func TestRule03_Scopes(t *testing.T) {
 	r := start(t, scorerpc.Options{})
 	r.worker(t, "w1", "m1", events.EngineVLLM, func(w *ingest.Worker) { w.Aliases = []string{"alias"} })

@@ -22,6 +22,7 @@ type player struct {
 type feed struct {
 	*events.Feed
 	writer *indexer.Writer
+	last   int64 // time of the last message, Unix nanoseconds
 }
 
 func newPlayer(opts Options, complete map[string]bool) *player {
@@ -37,6 +38,7 @@ func (p *player) play(ctx context.Context, rec *recording.Record) error {
 		if !ok {
 			return fmt.Errorf("%w: %s", ErrUnknownSource, rec.Source)
 		}
+		f.last = max(f.last, rec.Time)
 		// A message that is none is counted by its source, as live.
 		_, _ = f.Frames(rec.Frames, time.Unix(0, rec.Time))
 	case recording.KindRequest:
@@ -69,6 +71,9 @@ func (p *player) predict(ctx context.Context, rec *recording.Record) error {
 	}
 	r := rec.Request
 	seq, seen := r.After[rec.Source]
+	if f.Behind(seq, seen) && rec.Time < f.last {
+		return fmt.Errorf("%w: a request of %s comes after a message that it was sent before", ErrOrder, rec.Source)
+	}
 	if f.Behind(seq, seen) {
 		// The client had lost the engine and seen less of it since than we played: the life we know has ended, though
 		// no batch of the next one has arrived.

@@ -15,6 +15,9 @@ import (
 // ErrUnknownSource is a message or request of a source that the recording never described.
 var ErrUnknownSource = errors.New("source was not described")
 
+// ErrOrder is a recording whose records are not in the order of time.
+var ErrOrder = errors.New("recording is not in the order of time")
+
 // Report is the outcome of one recording. Requests = Equal + Over + Under.
 type Report struct {
 	File     string `json:"file"`
@@ -97,7 +100,7 @@ func File(ctx context.Context, path string, opts Options) (Report, error) {
 		return Report{}, err
 	}
 	if p.report.Requests == 0 {
-		return Report{}, fmt.Errorf("%s: no requests to verify", path)
+		return Report{}, fmt.Errorf("%s: no requests to verify (%d damaged records)", path, p.report.Bad)
 	}
 	p.report.Seconds = time.Since(start).Seconds()
 	return p.report, nil

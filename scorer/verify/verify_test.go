@@ -206,6 +206,25 @@ func TestFile_Errors(t *testing.T) {
 	}
 }
 
+// Requests that stand behind messages which came after them would look like restarts: the file is refused.
+func TestFile_OutOfOrder(t *testing.T) {
+	var late *recording.Record
+	path := rewrite(t, "vllm-0.32-dp2-restart", func(n int, r *recording.Record) bool {
+		if late == nil && r.Kind == recording.KindRequest && len(r.Request.After) > 0 {
+			moved := *r
+			late = &moved
+			return false
+		}
+		if n == 100 { // whatever stands here, the request that was sent long before takes its place
+			*r = *late
+		}
+		return true
+	})
+	if _, err := File(context.Background(), path, Options{}); !errors.Is(err, ErrOrder) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A torn end costs only the end.
 func TestFile_Torn(t *testing.T) {
 	whole := rewrite(t, "vllm-0.32-base", func(int, *recording.Record) bool { return true })

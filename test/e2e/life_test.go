@@ -31,7 +31,7 @@ func TestRule1_EngineAgrees(t *testing.T) {
 			s := serveFleet(t, []*engine{e})
 			e.hello(s)
 			if tt.form == "sglang" { // number 0, published at its start, had nobody to go to
-				e.do(obj{"op": "clear"})
+				s.reached(t, "w0", 0, e.do(obj{"op": "clear"}).Seq)
 			}
 			traffic := rand.New(rand.NewPCG(uint64(i), 2025))
 			hits, evictions := 0, uint64(0)

@@ -61,7 +61,9 @@ type WorkerSpec struct {
 	// "dynamo": SGLang's published hashes cover the whole namespace. Empty or "default": they do not.
 	HashFormat string `protobuf:"bytes,16,opt,name=hash_format,json=hashFormat,proto3" json:"hash_format,omitempty"`
 	// What the engine does without telling: "sliding_window", "recurrent_state", "namespace". Empty: nothing.
-	Unpublished   []string `protobuf:"bytes,17,rep,name=unpublished,proto3" json:"unpublished,omitempty"`
+	Unpublished []string `protobuf:"bytes,17,rep,name=unpublished,proto3" json:"unpublished,omitempty"`
+	// LoRA adapters that it serves, by whose names requests may ask. Empty: an adapter is known once blocks of it are held.
+	Adapters      []string `protobuf:"bytes,18,rep,name=adapters,proto3" json:"adapters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -211,6 +213,13 @@ func (x *WorkerSpec) GetHashFormat() string {
 func (x *WorkerSpec) GetUnpublished() []string {
 	if x != nil {
 		return x.Unpublished
+	}
+	return nil
+}
+
+func (x *WorkerSpec) GetAdapters() []string {
+	if x != nil {
+		return x.Adapters
 	}
 	return nil
 }
@@ -856,7 +865,7 @@ type Stats struct {
 	Scopes uint64 `protobuf:"varint,3,opt,name=scopes,proto3" json:"scopes,omitempty"`
 	// Distinct blocks held by anyone.
 	Blocks uint64 `protobuf:"varint,4,opt,name=blocks,proto3" json:"blocks,omitempty"`
-	// Pairs of block and source that holds it: what memory grows with.
+	// What the sources hold together: a block counts for each source, tier and KV-cache group that has it.
 	HolderBlocks uint64 `protobuf:"varint,5,opt,name=holder_blocks,json=holderBlocks,proto3" json:"holder_blocks,omitempty"`
 	// Engine hashes known.
 	Handles uint64 `protobuf:"varint,6,opt,name=handles,proto3" json:"handles,omitempty"`
@@ -1000,7 +1009,8 @@ type SourceStats struct {
 	OrphansWaiting uint64 `protobuf:"varint,14,opt,name=orphans_waiting,json=orphansWaiting,proto3" json:"orphans_waiting,omitempty"`
 	// Stores given up because too many wait.
 	OrphansDropped uint64 `protobuf:"varint,15,opt,name=orphans_dropped,json=orphansDropped,proto3" json:"orphans_dropped,omitempty"`
-	// Blocks held now, by tier, fastest first; a block on two tiers counts on both. Tiers without blocks are left out.
+	// Blocks held now, by tier, fastest first. A block on two tiers counts on both, one in two KV-cache groups twice. Tiers
+	// without blocks are left out.
 	Tiers []*TierBlocks `protobuf:"bytes,16,rep,name=tiers,proto3" json:"tiers,omitempty"`
 	// What was not applied, by reason ("bad_event", "duplicate", ...). Reasons that never occurred are left out.
 	Rejected map[string]uint64 `protobuf:"bytes,17,rep,name=rejected,proto3" json:"rejected,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
@@ -2192,7 +2202,7 @@ var File_kvscout_v1_index_proto protoreflect.FileDescriptor
 const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\n" +
 	"\x16kvscout/v1/index.proto\x12\n" +
-	"kvscout.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kvscout/v1/types.proto\"\x82\x05\n" +
+	"kvscout.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kvscout/v1/types.proto\"\x9e\x05\n" +
 	"\n" +
 	"WorkerSpec\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12:\n" +
@@ -2214,7 +2224,8 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\rreuse_reports\x18\x0f \x01(\bR\freuseReports\x12\x1f\n" +
 	"\vhash_format\x18\x10 \x01(\tR\n" +
 	"hashFormat\x12 \n" +
-	"\vunpublished\x18\x11 \x03(\tR\vunpublished\x1a9\n" +
+	"\vunpublished\x18\x11 \x03(\tR\vunpublished\x12\x1a\n" +
+	"\badapters\x18\x12 \x03(\tR\badapters\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"h\n" +

@@ -282,7 +282,8 @@ const (
 	// Never sent.
 	BoundReason_BOUND_REASON_UNSPECIFIED BoundReason = 0
 	// Upper: a namespace is neither in the engine's events nor in its hashes, or in hashes that the request cannot be
-	// checked against. Lower: the request has a salt and the engine publishes none, so that nothing was credited.
+	// checked against; or the body names a model that is not known, perhaps an adapter. Lower: the request has a salt and
+	// the engine publishes none, so that nothing was credited.
 	BoundReason_BOUND_REASON_HIDDEN_NAMESPACE BoundReason = 1
 	// Upper: evictions of sliding windows, or their widths, are not published.
 	BoundReason_BOUND_REASON_HIDDEN_WINDOW BoundReason = 2
