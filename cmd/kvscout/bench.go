@@ -68,6 +68,7 @@ func (f *benchFlags) options(w io.Writer) (o bench.Options, end func()) {
 func newBenchPinned() *cobra.Command {
 	var f benchFlags
 	var scale float64
+	var ownHashes bool
 	cmd := &cobra.Command{
 		Use:   "pinned",
 		Short: "256 holders, 12.8 million blocks, prefixes shared by 1, 8 and 64",
@@ -81,14 +82,15 @@ for each copy; a second run, not timed, announces it once, and its own right ans
 		Example: `  kvscout bench pinned --reps 3
   kvscout bench pinned --scale 0.1 --json`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runBenchPinned(cmd, f, scale) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runBenchPinned(cmd, f, scale, ownHashes) },
 	}
 	f.add(cmd)
 	cmd.Flags().Float64Var(&scale, "scale", 1, "make so much of the workload, over 0 to 1; only 1 has published numbers")
+	cmd.Flags().BoolVar(&ownHashes, "own-hashes", false, "let each holder hash blocks in its own way, as engines with a random seed do")
 	return cmd
 }
 
-func runBenchPinned(cmd *cobra.Command, f benchFlags, scale float64) error {
+func runBenchPinned(cmd *cobra.Command, f benchFlags, scale float64, ownHashes bool) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -99,6 +101,7 @@ func runBenchPinned(cmd *cobra.Command, f benchFlags, scale float64) error {
 		return err
 	}
 	options, end := f.options(cmd.ErrOrStderr())
+	options.OwnHashes = ownHashes
 	report, err := bench.Pinned(cmd.Context(), p, options)
 	end()
 	return f.print(cmd.OutOrStdout(), report, err, func(w io.Writer) error { return printPinned(w, p, report) })

@@ -41,7 +41,7 @@ var contract = map[string][]string{
 	"simulate": {"engines", "form", "model", "block-size", "blocks", "rate", "for", "seed", "base-port", "register", "score",
 		"json"},
 	"bench":          {},
-	"bench pinned":   {"json", "reps", "scale"},
+	"bench pinned":   {"json", "reps", "scale", "own-hashes"},
 	"bench mooncake": {"json", "reps", "cap", "copies", "trace"},
 	"version":        {},
 }

@@ -20,6 +20,9 @@ const MaxReps = 1000
 type Options struct {
 	// Reps is how often everything is measured, on a new index each time; at least 1.
 	Reps int
+	// OwnHashes lets each holder of pinned hash blocks in its own way, as engines with a random seed do; else equal
+	// prefixes have equal hashes.
+	OwnHashes bool
 	// Progress, if set, is told how much of a repetition's work is done.
 	Progress func(stage string, done, total int)
 }

@@ -167,6 +167,22 @@ func TestPinnedReport(t *testing.T) {
 	}
 }
 
+// Hashes that differ from holder to holder change no answer.
+func TestPinnedWithOwnHashes(t *testing.T) {
+	p := smallPinned(t)
+	r, err := Pinned(t.Context(), p, Options{OwnHashes: true})
+	if err != nil || r.Resident != 31_310 {
+		t.Errorf("%d resident: %v", r.Resident, err)
+	}
+	a, b := newScript(1, 1), newScript(1, 1)
+	a.own, b.own = true, true
+	a.add(workload.Op{Holder: 1, Blocks: []workload.Block{{Content: 1, Key: 1}}})
+	b.add(workload.Op{Holder: 2, Blocks: []workload.Block{{Content: 1, Key: 1}}})
+	if a.hashes[0] == b.hashes[0] {
+		t.Error("two holders have one hash")
+	}
+}
+
 // What is not the right answer is told, beside the report.
 func TestWrongAnswersAreTold(t *testing.T) {
 	p := smallPinned(t)

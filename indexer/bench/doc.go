@@ -8,10 +8,11 @@
 //
 // # How the workloads reach the index
 //
-// Through the same calls as everything else: decoded events into Ledger.Apply, queries into Index.Lookup. A block of the
-// workload is a block of 2 tokens, the halves of its content, so the key that the index computes follows from the
-// content; its engine hash is the workload's key. Each holder is a source of its own. Queries come as keys, made before,
-// since the peers' drivers hand over contents that need no hashing either.
+// Through the same calls as everything else: decoded events into Ledger.Apply, queries into Index.Lookup. A block of
+// the workload is a block of 2 tokens, the halves of its content, so the key that the index computes follows from the
+// content. Its engine hash is the workload's key, or differs from holder to holder (OwnHashes). Each holder is a source
+// of its own. Queries come as keys, made before, since the peers' drivers hand over contents that need no hashing
+// either.
 //
 // # What is timed
 //

@@ -53,6 +53,7 @@ type CountedAnswer struct {
 // right one, and with the context's error.
 func Pinned(ctx context.Context, p *workload.Pinned, o Options) (PinnedReport, error) {
 	r := &pinnedRun{p: p, o: o, script: newScript(workload.MixedEvery/4, workload.MixedEvery+1024), watch: newStopwatch()}
+	r.script.own = o.OwnHashes
 	for _, q := range p.Mixed {
 		r.mixed = append(r.mixed, keysOf(q))
 	}

@@ -19,6 +19,8 @@ type script struct {
 	tokens []uint32
 	// once: a removal is announced once, however many copies there are.
 	once bool
+	// own: holders give one block different hashes.
+	own bool
 }
 
 // newScript makes room for so many operations with so many blocks.
@@ -35,10 +37,21 @@ func (s *script) reset() {
 	s.steps, s.events, s.hashes, s.tokens = s.steps[:0], s.events[:0], s.hashes[:0], s.tokens[:0]
 }
 
+// hash is the engine hash under which a holder announces a key. Different keys stay different.
+func (s *script) hash(holder int, key uint64) events.Hash {
+	if s.own {
+		key ^= uint64(holder+1) * 0x9E3779B97F4A7C15
+	}
+	return events.HashInt(key)
+}
+
 // add appends an operation. Slices that have to move leave earlier steps where they were.
 func (s *script) add(o workload.Op) {
 	firstHash, firstToken, firstEvent := len(s.hashes), len(s.tokens), len(s.events)
-	e := events.Event{Kind: events.Stored, BlockSize: blockSize, HasParent: o.HasParent, Parent: events.HashInt(o.Parent)}
+	e := events.Event{Kind: events.Stored, BlockSize: blockSize, HasParent: o.HasParent}
+	if o.HasParent {
+		e.Parent = s.hash(o.Holder, o.Parent)
+	}
 	if o.Remove {
 		e = events.Event{Kind: events.Removed}
 	}
@@ -48,7 +61,7 @@ func (s *script) add(o workload.Op) {
 			times = o.Copies
 		}
 		for range times {
-			s.hashes = append(s.hashes, events.HashInt(b.Key))
+			s.hashes = append(s.hashes, s.hash(o.Holder, b.Key))
 		}
 		if !o.Remove {
 			s.tokens = tokensOf(s.tokens, b.Content)
