@@ -11,20 +11,23 @@ export GOTOOLCHAIN := local
 
 FUZZTIME  ?= 10s
 BENCH     ?= .
+REPS      ?= 3
+PEERS     ?= test/bench/peers
+TRACE     ?=
 TESTFLAGS ?=
 AGAINST   ?= .git\#branch=main
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 bin := .tools/bin
 
-.PHONY: .venv all help build test test-race fuzz bench generate generate-check breaking lint vuln demo release clean distclean
+.PHONY: .venv all help build test test-race fuzz bench bench-peers generate generate-check breaking lint vuln demo release clean distclean
 
 all: test lint ## test, then lint (what plain `make` does)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo 'variables: FUZZTIME=$(FUZZTIME) BENCH=$(BENCH) TESTFLAGS=$(TESTFLAGS) AGAINST=$(AGAINST) VERSION=$(VERSION)'
+	@echo 'variables: FUZZTIME=$(FUZZTIME) BENCH=$(BENCH) REPS=$(REPS) PEERS=$(PEERS) TRACE=$(TRACE) TESTFLAGS=$(TESTFLAGS) AGAINST=$(AGAINST) VERSION=$(VERSION)'
 
 build: ## build bin/kvscout
 	CGO_ENABLED=0 go build -trimpath -o bin/kvscout ./cmd/kvscout
@@ -46,6 +49,9 @@ fuzz: $(python) ## run each fuzz target for FUZZTIME
 
 bench: $(python) ## run the benchmarks that match BENCH
 	go test -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./...
+
+bench-peers: build ## measure kvscout and other indexes in turn (needs cargo; TRACE=FILE adds mooncake)
+	tools/bench-peers.sh '$(REPS)' '$(PEERS)' '$(TRACE)'
 
 generate: $(bin)/buf $(bin)/protoc-gen-go $(bin)/protoc-gen-connect-go ## generate gen/ from proto/
 	PATH="$(CURDIR)/$(bin):$$PATH" buf generate

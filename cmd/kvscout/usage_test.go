@@ -40,7 +40,10 @@ var contract = map[string][]string{
 	"verify":         {"json", "verbose"},
 	"simulate": {"engines", "form", "model", "block-size", "blocks", "rate", "for", "seed", "base-port", "register", "score",
 		"json"},
-	"version": {},
+	"bench":          {},
+	"bench pinned":   {"json", "reps", "scale", "own-hashes"},
+	"bench mooncake": {"json", "reps", "cap", "copies", "trace"},
+	"version":        {},
 }
 
 func TestHelpTeaches(t *testing.T) {
@@ -74,7 +77,7 @@ func TestHelpTeaches(t *testing.T) {
 // What the documents tell to type can be typed.
 func TestDocumentsUseFlagsThatExist(t *testing.T) {
 	found := 0
-	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/answers.md", "docs/engines.md", "docs/architecture.md"} {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/answers.md", "docs/engines.md", "docs/architecture.md", "docs/performance.md"} {
 		data, err := os.ReadFile(filepath.Join("../..", name))
 		if err != nil {
 			t.Fatal(err)
