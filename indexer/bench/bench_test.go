@@ -91,10 +91,8 @@ func answered(t *testing.T, s *subject, query []uint64) map[string]int {
 		t.Fatal(err)
 	}
 	out := make(map[string]int)
-	for _, m := range list {
-		if m.Held > 0 {
-			out[m.Source.Worker] = m.Held / blockSize
-		}
+	for _, h := range list {
+		out[h.Ledger.Source().Worker] = h.Held / blockSize
 	}
 	return out
 }

@@ -8,7 +8,7 @@
 //
 // # How the workloads reach the index
 //
-// Through the same calls as everything else: decoded events into Ledger.Apply, queries into Index.Lookup. A block of
+// Through the same calls as everything else: decoded events into Ledger.Apply, queries into Reader.Holders. A block of
 // the workload is a block of 2 tokens, the halves of its content, so the key that the index computes follows from the
 // content. Its engine hash is the workload's key, or differs from holder to holder (OwnHashes). Each holder is a source
 // of its own. Queries come as keys, made before, since the peers' drivers hand over contents that need no hashing
@@ -18,16 +18,16 @@
 //
 //   - Fill and writes: Ledger.Apply for one batch per operation, on one goroutine, keys computed in it. To make the
 //     events, as a decoder would, is not in it.
-//   - A find: one Index.Lookup, from the call to its return, for the answers of all sources, those that hold nothing
-//     included. Two reads of the clock are in it. Cells are timed in their first pass over an index that nobody has asked
-//     before, but for the few probes of the fill.
+//   - A find: one Reader.Holders, from the call to its return: who holds how much, which is all that the peers' drivers
+//     ask. Caps, tiers and bounds of every source, which a Score needs, are not in it. Two reads of the clock are. Cells
+//     are timed in their first pass over an index that nobody has asked before, but for the few probes of the fill.
 //   - Heap: what is live after a collection, less what was live before the index was made. RSS: what the kernel counts
 //     at the end of the fill, less what it counted before, garbage not yet collected included.
 //
 // # Invariants
 //
 //  1. What is measured is checked: depths and matches of every set of queries, blocks held in the end, nothing rejected,
-//     every answer exact. A number without its check is not reported.
+//     every source exact. A number without its check is not reported.
 //  2. The index counts copies. Where a workload takes a repeated store for no copy, the removal names the block once for
 //     each copy (809 more blocks among pinned's 13,498,103). Then pinned is run once more, untimed, with each removal
 //     announced once, and must hold what counted copies leave.

@@ -17,6 +17,7 @@ const (
 // subject is the index that is measured.
 type subject struct {
 	x       *indexer.Index
+	reader  *indexer.Reader
 	ledgers []*indexer.Ledger
 }
 
@@ -36,6 +37,7 @@ func open(sources int) (*subject, error) {
 		l.Joined(true) // the stream is heard from its first batch on, so answers are exact
 		s.ledgers = append(s.ledgers, l)
 	}
+	s.reader = s.x.NewReader()
 	return s, nil
 }
 
@@ -46,41 +48,37 @@ func (s *subject) apply(batches []step) {
 	}
 }
 
-// find asks for one query. It is all that is timed of a find.
-func (s *subject) find(ctx context.Context, keys []indexer.Key) ([]indexer.Match, error) {
-	return s.x.Lookup(ctx, indexer.Query{Model: model, Keys: keys, KeySize: blockSize})
+// find asks for one query: who holds how much of it. It is all that is timed of a find.
+func (s *subject) find(ctx context.Context, keys []indexer.Key) ([]indexer.Holder, error) {
+	return s.reader.Holders(ctx, &indexer.Query{Model: model, Keys: keys, KeySize: blockSize})
 }
 
 // check says what was not applied, and what is held in the end.
 func (s *subject) check(c *checks, resident int) {
-	rejected, waiting := 0, 0
+	rejected, waiting, inexact := 0, 0, 0
 	for _, l := range s.ledgers {
 		st := l.Stats()
 		waiting += st.OrphanBlocks
+		if st.Bound.Kind != indexer.Exact {
+			inexact++
+		}
 		for _, n := range st.Rejected {
 			rejected += int(n)
 		}
 	}
 	c.equal("number of rejected events", rejected, 0)
 	c.equal("number of waiting blocks", waiting, 0)
+	c.equal("number of sources whose answers are not exact", inexact, 0)
 	c.equal("number of resident blocks", s.x.Stats().HolderBlocks, resident)
 }
 
 // answer adds up what was answered.
-type answer struct {
-	workload.Answer
-	inexact int
-}
+type answer struct{ workload.Answer }
 
-func (a *answer) add(list []indexer.Match) {
+func (a *answer) add(list []indexer.Holder) {
 	for i := range list {
-		if list[i].Bound.Kind != indexer.Exact {
-			a.inexact++
-		}
-		if held := list[i].Held; held > 0 {
-			a.Matched++
-			a.DepthSum += held / blockSize
-		}
+		a.Matched++
+		a.DepthSum += list[i].Held / blockSize
 	}
 }
 
