@@ -166,7 +166,7 @@ func TestCase45_ScoresWhileBatchesApply(t *testing.T) {
 				default:
 				}
 				w := s.score(t, "w0", tokens)
-				if most := published.Load(); w.HeldTokens < last || w.HeldTokens > most || w.HeldTokens%8 != 0 || w.Bound.Kind != exact {
+				if most := published.Load(); w.HeldTokens < last || w.HeldTokens > most || w.HeldTokens%blockSize != 0 || w.Bound.Kind != exact {
 					t.Errorf("%d tokens held, %v, after %d, at most %d", w.HeldTokens, w.Bound, last, most)
 					return
 				}
