@@ -145,7 +145,8 @@ func TestCurl_Session(t *testing.T) {
 	s.fails(t, scoreMethod, obj{"model": "m", "tokens": obj{"ids": span(1, 9)}}, failure{404, "not_found", "UNKNOWN_MODEL"})
 }
 
-// Case45 and rule 16: callers that score all the time while batches apply see states between batches and nothing else.
+// Case45 and rule 16: callers that score all the time while batches apply see nothing but states on the way from before a
+// batch to after it.
 func TestCase45_ScoresWhileBatchesApply(t *testing.T) {
 	t.Parallel()
 	e := startEngine(t, engineConfig{id: "w0", replay: true})
