@@ -103,7 +103,7 @@ func (r *Reader) speaks(t *table, d *lead) bool {
 
 // prompt is the length of the prompt, in pairs if it is asked for in pairs.
 func (r *Reader) prompt(pairs bool) int {
-	n := promptTokens(r.q)
+	n := r.q.Length()
 	if pairs {
 		n-- // n tokens make n-1 pairs
 	}

@@ -25,6 +25,18 @@ type Query struct {
 	MediaUnnamed bool
 }
 
+// Length is that of the whole prompt in tokens.
+func (q *Query) Length() int {
+	switch {
+	case q.Keys == nil:
+		return len(q.Tokens)
+	case q.PromptTokens > 0:
+		return q.PromptTokens
+	default:
+		return len(q.Keys) * q.KeySize
+	}
+}
+
 // Match is what one source holds of a prompt. All counts are tokens.
 type Match struct {
 	Source events.Source

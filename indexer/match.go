@@ -30,7 +30,7 @@ func (l *Ledger) matchRows(m *Match, q *Query, rows []*row, t *table) {
 		return
 	}
 	m.BlockSize = rows[0].size
-	v := &verdict{groups: t.groups, rows: rows, prompt: promptTokens(q), eagle: l.dropsBlock()}
+	v := &verdict{groups: t.groups, rows: rows, prompt: q.Length(), eagle: l.dropsBlock()}
 	if rows[0].pairs {
 		v.prompt-- // n tokens make n-1 pairs
 	}
@@ -53,7 +53,7 @@ func (l *Ledger) matchRows(m *Match, q *Query, rows []*row, t *table) {
 
 // matchPlain is matchRows for a source with blocks leading blocks in the device and nothing else.
 func (l *Ledger) matchPlain(m *Match, q *Query, w *walk, blocks int) {
-	prompt := promptTokens(q)
+	prompt := q.Length()
 	if w.pairs {
 		prompt--
 	}
@@ -73,17 +73,6 @@ func (l *Ledger) matchPlain(m *Match, q *Query, w *walk, blocks int) {
 func (m *Match) cutAt(q *Query, reached, prompt int) {
 	if covered := len(q.Keys) * q.KeySize; q.Keys != nil && reached >= covered && prompt >= covered+q.KeySize {
 		m.Bound = newBound(m.Bound.Doubt | DoubtCut)
-	}
-}
-
-func promptTokens(q *Query) int {
-	switch {
-	case q.Keys == nil:
-		return len(q.Tokens)
-	case q.PromptTokens > 0:
-		return q.PromptTokens
-	default:
-		return len(q.Keys) * q.KeySize
 	}
 }
 

@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/kvscout/kvscout/events"
 	"github.com/kvscout/kvscout/events/simulate"
@@ -66,32 +63,15 @@ func (s *simulation) run(ctx context.Context, b *board) error {
 			return unlessEnded(ctx, err)
 		}
 	}
-	var tick <-chan time.Time
-	if s.o.rate > 0 {
-		t := time.NewTicker(max(time.Duration(float64(time.Second)/s.o.rate), time.Microsecond))
-		defer t.Stop()
-		tick = t.C
-	}
-	for n := 1; s.o.requests == 0 || n <= s.o.requests; n++ {
-		if tick != nil {
-			select {
-			case <-ctx.Done():
-			case <-tick:
-			}
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
+	return simulate.Pace(ctx, s.o.rate, s.o.requests, func(n int) error {
 		if err := s.step(ctx, n); err != nil {
 			return unlessEnded(ctx, fmt.Errorf("request %d: %w", n, err))
 		}
 		if b.due() {
-			if err := b.show(ctx, s); err != nil {
-				return err
-			}
+			return b.show(ctx, s)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // unlessEnded leaves out an error that the end of ctx made.
@@ -160,11 +140,7 @@ func (s *simulation) pick(r simulate.Request, scores []*kvscoutv1.WorkerScore) *
 		return s.engines[s.random.IntN(len(s.engines))]
 	}
 	if len(scores) == 0 {
-		b := []byte(r.Adapter + "\x00" + r.CacheSalt + "\x00")
-		for _, t := range r.Tokens[:min(len(r.Tokens), 64)] {
-			b = binary.LittleEndian.AppendUint32(b, t)
-		}
-		return s.engines[xxhash.Sum64(b)%uint64(len(s.engines))]
+		return s.engines[r.Beginning()%uint64(len(s.engines))]
 	}
 	best := s.engines[0]
 	for _, e := range s.engines[1:] {

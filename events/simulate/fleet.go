@@ -137,13 +137,25 @@ func (f *Fleet) Sources() []events.Source {
 // Run serves traffic until ctx ends (which is no error) or the configured requests are served. observe, which may be
 // nil, is called after each request, in order, from this goroutine.
 func (f *Fleet) Run(ctx context.Context, observe func(Step)) error {
+	return Pace(ctx, f.cfg.Rate, f.cfg.Requests, func(n int) error {
+		step, err := f.step(n)
+		if err == nil && observe != nil {
+			observe(step)
+		}
+		return err
+	})
+}
+
+// Pace calls do for requests 1, 2, ... at a rate a second (0: as fast as it returns) until it fails, ctx ends, which is no
+// error, or so many were made (0: no end).
+func Pace(ctx context.Context, rate float64, requests int, do func(n int) error) error {
 	var tick <-chan time.Time
-	if f.cfg.Rate > 0 {
-		t := time.NewTicker(max(time.Duration(float64(time.Second)/f.cfg.Rate), time.Microsecond))
+	if rate > 0 {
+		t := time.NewTicker(max(time.Duration(float64(time.Second)/rate), time.Microsecond))
 		defer t.Stop()
 		tick = t.C
 	}
-	for n := 1; f.cfg.Requests == 0 || n <= f.cfg.Requests; n++ {
+	for n := 1; requests == 0 || n <= requests; n++ {
 		if tick != nil {
 			select {
 			case <-ctx.Done():
@@ -153,12 +165,8 @@ func (f *Fleet) Run(ctx context.Context, observe func(Step)) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		step, err := f.step(n)
-		if err != nil {
+		if err := do(n); err != nil {
 			return err
-		}
-		if observe != nil {
-			observe(step)
 		}
 	}
 	return nil
@@ -192,11 +200,16 @@ func (f *Fleet) pick(r Request) *Engine {
 	if f.random.Float64() >= f.cfg.Sticky {
 		return f.engines[f.random.IntN(len(f.engines))]
 	}
+	return f.engines[r.Beginning()%uint64(len(f.engines))]
+}
+
+// Beginning is a number that requests have in common which begin alike in the same namespace.
+func (r Request) Beginning() uint64 {
 	b := []byte(r.Adapter + "\x00" + r.CacheSalt + "\x00")
 	for _, t := range r.Tokens[:min(len(r.Tokens), 64)] {
 		b = binary.LittleEndian.AppendUint32(b, t)
 	}
-	return f.engines[xxhash.Sum64(b)%uint64(len(f.engines))]
+	return xxhash.Sum64(b)
 }
 
 // Close closes every engine.

@@ -58,7 +58,7 @@ func (s *Service) holders(ctx context.Context, target *kvscoutv1.PromptTarget) (
 		)
 	})
 	now := time.Now()
-	out := &kvscoutv1.PromptHolders{PromptTokens: Count(PromptTokens(&q))}
+	out := &kvscoutv1.PromptHolders{PromptTokens: Count(q.Length())}
 	for _, h := range list {
 		out.Holders = append(out.Holders, holderOf(h, now))
 	}

@@ -53,18 +53,6 @@ func ReadPrompt(p Prompt, maxTokens int) (indexer.Query, error) {
 	}
 }
 
-// PromptTokens is the length of the prompt in tokens.
-func PromptTokens(q *indexer.Query) int {
-	switch {
-	case q.Keys == nil:
-		return len(q.Tokens)
-	case q.PromptTokens > 0:
-		return q.PromptTokens
-	default:
-		return len(q.Keys) * q.KeySize
-	}
-}
-
 // CheckLength errs with PROMPT_TOO_LONG for a prompt of more than maxTokens tokens.
 func CheckLength(tokens, maxTokens int) error {
 	if tokens > maxTokens {

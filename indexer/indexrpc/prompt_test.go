@@ -154,7 +154,7 @@ func FuzzPrompt(f *testing.F) {
 		if err != nil && (!errors.As(err, &e) || e.Reason.Code() != connect.CodeInvalidArgument && e.Reason.String() != "PROMPT_TOO_LONG") {
 			t.Fatalf("error without a fitting reason: %v", err)
 		}
-		if n := indexrpc.PromptTokens(&q); err == nil && (n < 1 || n > limit) {
+		if n := q.Length(); err == nil && (n < 1 || n > limit) {
 			t.Fatalf("prompt of %d tokens", n)
 		}
 	})

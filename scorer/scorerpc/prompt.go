@@ -37,7 +37,7 @@ func (s *Service) prompt(ctx context.Context, req *kvscoutv1.ScoreRequest) (prom
 	if err := indexrpc.Resolve(s.fleet, req.GetModel(), &q); err != nil {
 		return prompt{}, err
 	}
-	return prompt{query: q, tokens: indexrpc.PromptTokens(&q)}, nil
+	return prompt{query: q, tokens: q.Length()}, nil
 }
 
 // rendered reads what the body says of its namespace, and has it rendered. What can be refused without a renderer is
