@@ -2,7 +2,6 @@ package indexer
 
 import (
 	"context"
-	"slices"
 )
 
 // Holder is a source that holds a prompt's first block on the device.
@@ -36,8 +35,8 @@ func (r *Reader) Holders(ctx context.Context, q *Query) ([]Holder, error) {
 		return r.holders, nil
 	}
 	for i := range r.leads {
-		if o := r.x.chains.lanes.at(r.leads[i].lane); o != nil {
-			r.holds(o.ledger, o.ledger.table.Load(), &r.leads[i])
+		if l := r.x.chains.lanes.at(r.leads[i].lane).ledger.Load(); l != nil {
+			r.holds(l, l.table.Load(), &r.leads[i])
 		}
 	}
 	return r.holders, nil
@@ -50,23 +49,26 @@ func (r *Reader) holdBriefly() bool {
 	}
 	w := &r.walks[0]
 	prompt := r.prompt(w.pairs)
+	size := w.size
 	pages := *r.x.chains.lanes.dir.Load()
-	r.holders = slices.Grow(r.holders, len(r.runs))[:len(r.runs)]
-	k := 0
-	for _, e := range r.runs {
-		ln := entryLane(e)
-		o := pages[ln/lanesInPage][ln%lanesInPage].Load()
-		if o == nil || r.asOf < o.since {
+	if cap(r.holders) < len(r.runs) {
+		r.holders = make([]Holder, 0, len(r.runs)+len(r.runs)/2)
+	}
+	out := r.holders[:len(r.runs)]
+	asOf, k := r.asOf, 0
+	for _, d := range r.runs {
+		o := &pages[d.lane/lanesInPage][d.lane%lanesInPage]
+		l, since := o.ledger.Load(), o.since.Load()
+		if l == nil || asOf < since>>1 {
 			continue // closed or cleared meanwhile
 		}
-		if !o.plain || o.size != w.size || !sees(r.q, o.ledger) {
-			r.holders = r.holders[:0]
+		if since&1 == 0 || r.q.Extra != "" && !sees(r.q, l) {
 			return false
 		}
-		r.holders[k] = Holder{Ledger: o.ledger, Held: min(prompt, entryBlocks(e)*w.size)}
+		out[k] = Holder{Ledger: l, Held: min(prompt, int(d.blocks)*size)}
 		k++
 	}
-	r.holders = r.holders[:k]
+	r.holders = out[:k]
 	return true
 }
 

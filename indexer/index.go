@@ -44,6 +44,7 @@ type Index struct {
 	scopes   atomic.Uint64 // scopes made and dropped so far
 
 	readers sync.Pool // of *Reader
+	quick   quickStore // scratch; guarded by mu
 
 	mu sync.Mutex // guards ids, lastSlot, what tree and scope call "writers only", and every Ledger's book
 	// ids finds an open source by its id.

@@ -174,6 +174,9 @@ func (l *Ledger) namedLocked(e *events.Event, h events.Hash) (b *block, several 
 // learnLocked notes what the event says about its group and returns the group's position.
 func (l *Ledger) learnLocked(e *events.Event, size int) (int, bool) {
 	next, at, ok := l.table.Load().learn(e, size)
+	if ok && l.x.chains != nil && !l.x.chains.lanes.ready(l, at*events.TierCount+int(e.Tier)) {
+		return 0, false
+	}
 	if next != nil {
 		t := l.table.Load()
 		l.publish(newTable(l.src, next, t.since, t.lanes))
@@ -326,13 +329,15 @@ func (l *Ledger) placeLocked(h events.Hash, sc Scope, parent place, key Key) (b 
 	at := l.x.tree.child(parent, key)
 	if same != nil {
 		l.x.tree.release(at)
-		l.x.leaveLocked(s)
+		l.x.leaveLocked(s, 1)
 		return same, false, same.place == at
 	}
+	l.exposeLocked(at)
 	b = &block{hash: h, scope: s, place: at, next: l.blocks[h]}
 	l.blocks[h] = b
-	if l.slim != nil {
+	if l.compact {
 		l.loose = append(l.loose, b)
+		l.odd[at]++
 	}
 	if h.Digest() {
 		l.alias[h.Lo] = h

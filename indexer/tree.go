@@ -12,7 +12,7 @@ type slot uint32
 type tree interface {
 	// root makes the place above the first blocks of a scope and takes a reference to it. origin is what readers know it
 	// by, and is never used twice.
-	root() (p place, origin uint64)
+	root(s *scope) (p place, origin uint64)
 	// child is the place of the block with this key after parent, made if new, and takes a reference to it.
 	child(parent place, key Key) place
 	// release gives one reference back. A place with neither references nor children is gone, at settle at the latest.

@@ -160,7 +160,7 @@ func TestRule01_TwinsOfLongPrompts(t *testing.T) {
 			var hashes []events.Hash
 			sum := own
 			for _, tok := range tokens {
-				sum = mixHash(sum ^ uint64(tok) + 1)
+				sum = mixHash(sum^uint64(tok)+1, 0)
 				hashes = append(hashes, events.HashInt(sum|1))
 			}
 			from := rng.IntN(blocks)
