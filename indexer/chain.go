@@ -18,7 +18,7 @@ type chain struct {
 	held    atomic.Uint64
 	few     [fewMembers]atomic.Uint32
 	kids    atomic.Uint32 // child chains
-	islands atomic.Uint32 // lanes that hold blocks behind a hole
+	islands atomic.Uint32 // lanes that hold blocks behind a hole, plus islandChange for each change of that number
 	parent  uint32        // the chain it hangs off; 0 for a root
 	fork    uint32        // after how many blocks
 
@@ -33,8 +33,11 @@ type chainNote struct {
 	idle    uint32 // references to places that hold nothing
 	sealed  uint32 // not appended to before this epoch is past, 0: at once
 	stored  uint32 // when it was last stored into, in batches; for the cap
+	kid     uint32 // a child; the others follow by next
+	prev    uint32 // children of one parent, as is next; 0: none
+	next    uint32
 	live    uint16 // leading blocks that someone refers to or that lead to a child
-	maxFork uint16 // no child hangs off behind it
+	maxFork uint16 // the last position off which a child hangs
 	class   uint8  // of the extent of keys
 	hclass  uint8  // of the extent of members
 	touched bool   // in chains.touched
@@ -49,6 +52,8 @@ const (
 	blockBits = 12
 	// maxLanes is how many lanes there are at most.
 	maxLanes = 1 << (32 - blockBits)
+	// islandChange is above the number of lanes.
+	islandChange = maxLanes
 	// manyMembers is when a chain's members are found by a map.
 	manyMembers = 2048
 
@@ -58,6 +63,9 @@ const (
 func entry(ln lane, n int) uint32 { return uint32(ln)<<blockBits | uint32(n) }
 func entryLane(e uint32) lane     { return lane(e >> blockBits) }
 func entryBlocks(e uint32) int    { return int(e & maxChain) }
+
+// hasIslands says whether a lane holds blocks behind a hole.
+func (c *chain) hasIslands() bool { return c.islands.Load()%islandChange != 0 }
 
 // length is how many keys the chain has.
 func (c *chain) length() int { return int(uint32(c.keys.Load())) }

@@ -164,6 +164,10 @@ func (t *chains) sprout(parent uint32, n int, keys []Key) uint32 {
 	note := t.slabs.note(parent)
 	id, c := t.make(parent, n, note.scope)
 	t.extend(id, c, keys)
+	if t.slabs.note(id).next = note.kid; note.kid != 0 {
+		t.slabs.note(note.kid).prev = id
+	}
+	note.kid = id
 	p.kids.Add(1)
 	note.maxFork = max(note.maxFork, uint16(n))
 	t.edges.add(edge{parent, n, keys[0]}, id)

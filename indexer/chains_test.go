@@ -95,7 +95,7 @@ func (t *chains) soundMembers(id uint32, c *chain, note *chainNote) error {
 			n = int(s.to)
 		}
 	}
-	if isles != int(c.islands.Load()) {
+	if isles != int(c.islands.Load()%islandChange) {
 		return fmt.Errorf("%d lanes with islands, %d counted", isles, c.islands.Load())
 	}
 	return nil
@@ -163,12 +163,12 @@ func TestRule17_MoreSourcesThan16Bits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := make(map[*Ledger]bool)
+	seen := make(map[uint32]bool)
 	for _, h := range holders {
-		if h.Held != 8 || seen[h.Ledger] {
-			t.Fatalf("%s holds %d, seen before: %v", h.Ledger.Source().ID(), h.Held, seen[h.Ledger])
+		if h.Held != 8 || seen[h.Source] {
+			t.Fatalf("%s holds %d, seen before: %v", x.Source(h.Source).Source().ID(), h.Held, seen[h.Source])
 		}
-		seen[h.Ledger] = true
+		seen[h.Source] = true
 	}
 	if len(seen) != sources {
 		t.Errorf("%d holders, want %d", len(seen), sources)
@@ -297,8 +297,8 @@ func TestRule16_LookupWithoutAllocation(t *testing.T) {
 
 // A chain is one cache line, and so is what a reader needs of it.
 func TestChainIsOneCacheLine(t *testing.T) {
-	if size, note := unsafe.Sizeof(chain{}), unsafe.Sizeof(chainNote{}); size != 64 || note > 32 {
-		t.Errorf("a chain takes %d bytes and %d, want 64 and at most 32", size, note)
+	if size, note := unsafe.Sizeof(chain{}), unsafe.Sizeof(chainNote{}); size != 64 || note > 40 {
+		t.Errorf("a chain takes %d bytes and %d, want 64 and at most 40", size, note)
 	}
 	if size := unsafe.Sizeof(hashGroup{}); size != 128 {
 		t.Errorf("a group takes %d bytes, want 128", size)

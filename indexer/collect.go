@@ -97,7 +97,7 @@ func (t *chains) meet(r *Reader, id uint32, c *chain, base, m int) {
 		if n := min(entryBlocks(e), m); n > 0 {
 			r.add(ln, base, base+n)
 		}
-		if c.islands.Load() == 0 || t.lanes.at(ln).plain() {
+		if !c.hasIslands() || t.lanes.at(ln).plain() {
 			continue // only its leading run counts
 		}
 		isles, _ := t.islands.Load(laneIn{id, ln})
@@ -122,19 +122,32 @@ func (t *chains) meetFirst(r *Reader, c *chain, list []atomic.Uint32, m int) boo
 		r.runs = make([]run, 0, len(list)+len(list)/2)
 	}
 	runs := r.runs[:cap(r.runs)]
+	before := c.islands.Load()
 	k := 0
 	for i := range list {
 		e := list[i].Load()
-		if c.islands.Load() > 0 && !t.lanes.at(entryLane(e)).plain() {
-			return false
-		}
-		if n := min(entryBlocks(e), m); n > 0 {
-			runs[k] = run{entryLane(e), uint32(n)}
+		n := min(uint32(entryBlocks(e)), uint32(m))
+		runs[k] = run{entryLane(e), n}
+		if n > 0 {
 			k++
 		}
 	}
 	r.runs = runs[:k]
-	return true
+	return !t.mayHide(c, list, before)
+}
+
+// mayHide says whether members of a chain may hold more than their leading runs, as blocks behind a hole or that passed
+// between those and these since before was read of the chain's islands.
+func (t *chains) mayHide(c *chain, list []atomic.Uint32, before uint32) bool {
+	if now := c.islands.Load(); now%islandChange == 0 && now == before || t.lanes.fancy.Load() == 0 {
+		return false
+	}
+	for i := range list {
+		if !t.lanes.at(entryLane(list[i].Load())).plain() {
+			return true
+		}
+	}
+	return false
 }
 
 // meetNext is meetFirst for a chain that goes on after base blocks: it counts for who holds all of those.
@@ -143,19 +156,18 @@ func (t *chains) meetNext(r *Reader, c *chain, list []atomic.Uint32, base, m int
 	if many {
 		r.placeRuns() // of which none is made any more
 	}
+	before := c.islands.Load()
 	for i := range list {
 		e := list[i].Load()
 		ln, n := entryLane(e), min(entryBlocks(e), m)
 		at := r.runOf(ln, many)
-		whole := at != nil && int(at.blocks) == base
-		if whole {
+		if at != nil && int(at.blocks) == base {
 			at.blocks += uint32(n)
-		}
-		if (!whole || c.islands.Load() > 0) && !t.lanes.at(ln).plain() {
+		} else if t.lanes.fancy.Load() > 0 && !t.lanes.at(ln).plain() {
 			return false // what lies behind a hole may count
 		}
 	}
-	return true
+	return !t.mayHide(c, list, before)
 }
 
 // rows are what was collected for l.
@@ -196,6 +208,9 @@ func (t *chains) rows(r *Reader, l *Ledger, tab *table) []*row {
 // fillVias adds to a row what a source holds of the request's namespace, which its hashes tell.
 func (t *chains) fillVias(r *Reader, l *Ledger, out *row, w int, d stretch) {
 	check := told(r.q, l)
+	for check && len(r.expect) < len(r.walks) {
+		r.expect = append(r.expect, expected{})
+	}
 	at := 0
 	for i := d.from; i < d.to; i++ {
 		for r.path[at].walk != int32(w) || at+1 < len(r.path) && r.path[at+1].walk == int32(w) && r.path[at+1].base <= i {
@@ -203,7 +218,7 @@ func (t *chains) fillVias(r *Reader, l *Ledger, out *row, w int, d stretch) {
 		}
 		list, _ := t.vias.Load(viaAt{chain: r.path[at].chain, slot: l.slot, block: i - r.path[at].base})
 		for _, v := range list {
-			if !check || v.hash == r.walks[w].expect.at(r.q, out.size, out.pairs, int(i)) {
+			if !check || v.hash == r.expect[w].at(r.q, out.size, out.pairs, int(i)) {
 				out.masks[i] |= v.mask
 			}
 		}

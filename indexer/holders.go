@@ -6,9 +6,19 @@ import (
 
 // Holder is a source that holds a prompt's first block on the device.
 type Holder struct {
-	Ledger *Ledger
+	// Source is the number of the source: see Ledger.Number and Index.Source.
+	Source uint32
 	// Held is the leading run in tokens, as Match.Held.
-	Held int
+	Held uint32
+}
+
+// Number names the source inside its index. Numbers begin at 1 and are never used again.
+func (l *Ledger) Number() uint32 { return uint32(l.slot) }
+
+// Source is the source with a number, nil when it is closed.
+func (x *Index) Source(number uint32) *Ledger {
+	l, _ := x.sources.Load(slot(number))
+	return l
 }
 
 // Holders lists the sources of the model that hold the prompt's first block on the device, in no stated order: what a
@@ -47,25 +57,31 @@ func (r *Reader) holdBriefly() bool {
 	if len(r.runs) == 0 {
 		return true
 	}
-	w := &r.walks[0]
-	prompt := r.prompt(w.pairs)
-	size := w.size
-	pages := *r.x.chains.lanes.dir.Load()
 	if cap(r.holders) < len(r.runs) {
 		r.holders = make([]Holder, 0, len(r.runs)+len(r.runs)/2)
 	}
 	out := r.holders[:len(r.runs)]
-	asOf, k := r.asOf, 0
+	prompt, size := uint32(r.prompt(r.walks[0].pairs)), uint32(r.walks[0].size)
+	lanes := &r.x.chains.lanes
+	pages := *lanes.dir.Load()
+	if r.q.Extra == "" && lanes.fancy.Load() == 0 && r.x.clears.Load() == r.asOf {
+		for i, d := range r.runs {
+			out[i] = Holder{pages[d.lane/lanesInPage].slots[d.lane%lanesInPage].Load(), min(prompt, d.blocks*size)}
+		}
+		r.holders = out
+		return true
+	}
+	k := 0
 	for _, d := range r.runs {
-		o := &pages[d.lane/lanesInPage][d.lane%lanesInPage]
+		o := &pages[d.lane/lanesInPage].owners[d.lane%lanesInPage]
 		l, since := o.ledger.Load(), o.since.Load()
-		if l == nil || asOf < since>>1 {
+		if l == nil || r.asOf < since>>1 {
 			continue // closed or cleared meanwhile
 		}
-		if since&1 == 0 || r.q.Extra != "" && !sees(r.q, l) {
+		if since&1 == 0 || !sees(r.q, l) {
 			return false
 		}
-		out[k] = Holder{Ledger: l, Held: min(prompt, int(d.blocks)*size)}
+		out[k] = Holder{uint32(l.slot), min(prompt, d.blocks*size)}
 		k++
 	}
 	r.holders = out[:k]
@@ -89,7 +105,7 @@ func (r *Reader) holds(l *Ledger, t *table, d *lead) {
 		}
 	}
 	if held > 0 {
-		r.holders = append(r.holders, Holder{Ledger: l, Held: held})
+		r.holders = append(r.holders, Holder{Source: uint32(l.slot), Held: uint32(held)})
 	}
 }
 

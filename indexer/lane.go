@@ -19,14 +19,19 @@ type laneOf struct {
 
 // owners finds the source of each lane. Readers see it grow.
 type owners struct {
-	dir  atomic.Pointer[[]*ownerPage]
-	next lane   // writers only, as is free
-	free []lane // of closed sources
+	dir atomic.Pointer[[]*ownerPage]
+	// fancy counts the lanes of which more than the leading run counts.
+	fancy atomic.Int32
+	next  lane   // writers only, as is free
+	free  []lane // of closed sources
 }
 
 const lanesInPage = 256
 
-type ownerPage [lanesInPage]owner
+type ownerPage struct {
+	slots  [lanesInPage]atomic.Uint32 // of the lanes' sources
+	owners [lanesInPage]owner
+}
 
 // owner is whose a lane is, and what of the source's table readers of one lane need. since is written before ledger.
 type owner struct {
@@ -63,6 +68,7 @@ func (o *owners) of(l *Ledger, i int, bit mask) lane {
 		}
 	}
 	l.lanes[i] = ln + 1
+	(*o.dir.Load())[ln/lanesInPage].slots[ln%lanesInPage].Store(uint32(l.slot))
 	t := l.table.Load()
 	l.publish(newTable(l.src, t.groups, t.since, append(slices.Clone(t.lanes), laneOf{lane: ln, bit: bit, since: since})))
 	return ln
@@ -77,18 +83,27 @@ func (l *Ledger) publish(t *table) {
 		if t.plain {
 			since |= 1
 		}
+		if was := o.plain(); was && !t.plain {
+			l.x.chains.lanes.fancy.Add(1) // before: who sees none meets none
+		} else if !was && t.plain {
+			defer l.x.chains.lanes.fancy.Add(-1)
+		}
 		o.since.Store(since)
 		o.ledger.Store(l)
 	}
 }
 
-func (o *owners) at(ln lane) *owner { return &(*o.dir.Load())[ln/lanesInPage][ln%lanesInPage] }
+func (o *owners) at(ln lane) *owner { return &(*o.dir.Load())[ln/lanesInPage].owners[ln%lanesInPage] }
 
 // give takes back the lanes of a source that holds nothing and is closed.
 func (o *owners) give(l *Ledger) {
 	for i, n := range l.lanes {
 		if n != 0 {
-			o.at(n - 1).ledger.Store(nil)
+			was := o.at(n - 1)
+			if !was.plain() {
+				o.fancy.Add(-1)
+			}
+			was.ledger.Store(nil)
 			o.free = append(o.free, n-1)
 			l.lanes[i] = 0
 		}

@@ -71,7 +71,7 @@ func (t *chains) member(id uint32, c *chain, ln lane) (*atomic.Uint32, int) {
 
 // islesOf is what a lane holds behind holes of a chain.
 func (t *chains) islesOf(id uint32, c *chain, ln lane) []extent {
-	if c.islands.Load() == 0 {
+	if !c.hasIslands() {
 		return nil
 	}
 	list, _ := t.islands.Load(laneIn{id, ln})
@@ -229,10 +229,10 @@ func (t *chains) setIslands(id uint32, c *chain, ln lane, old, now []extent) {
 	if len(now) > 0 {
 		t.islands.Store(laneIn{id, ln}, now)
 		if len(old) == 0 {
-			c.islands.Add(1)
+			c.islands.Add(islandChange + 1)
 		}
 	} else if len(old) > 0 {
-		c.islands.Add(^uint32(0))
+		c.islands.Add(islandChange - 1)
 		t.islands.Delete(laneIn{id, ln})
 	}
 }

@@ -29,6 +29,7 @@ type Reader struct {
 	runs   []run
 
 	walks  []walk
+	expect []expected // of walks, as far as asked for
 	leads  []lead
 	more   []stretch
 	path   []step
@@ -45,9 +46,8 @@ type Reader struct {
 
 // walk is one scope that was read.
 type walk struct {
-	size   int // tokens in a block
-	pairs  bool
-	expect expected
+	size  int // tokens in a block
+	pairs bool
 }
 
 // lead is what a lane holds in one walk: blocks from..to-1 of the prompt, and more behind.
@@ -144,11 +144,11 @@ func (r *Reader) collect(ctx context.Context, q *Query, brief bool) error {
 // scopesOf are the scopes of a request's namespace. One reader's requests often have the same.
 func (r *Reader) scopesOf(q *Query) []*scope {
 	now := r.x.scopes.Load() + 1
-	f := family{model: q.Model, Namespace: Namespace{Salt: q.Salt, Adapter: q.Adapter}}
-	if r.scopesAt != now || r.family != f {
-		r.scopesAt, r.family = now, f
-		r.scopes, _ = r.x.families.Load(f)
+	if r.scopesAt == now && r.family.model == q.Model && r.family.Salt == q.Salt && r.family.Adapter == q.Adapter {
+		return r.scopes
 	}
+	r.scopesAt, r.family = now, family{model: q.Model, Namespace: Namespace{Salt: q.Salt, Adapter: q.Adapter}}
+	r.scopes, _ = r.x.families.Load(r.family)
 	return r.scopes
 }
 
@@ -159,7 +159,10 @@ func (r *Reader) end() {
 	}
 	r.ctx, r.q, r.plain = nil, nil, nil
 	r.keys.tokens, r.keys.features, r.keys.given = nil, nil, nil
-	clear(r.walks)
+	if len(r.expect) > 0 {
+		clear(r.expect)
+		r.expect = r.expect[:0]
+	}
 }
 
 // check errs when the deadline is over, looking at it now and then as block grows.

@@ -31,13 +31,12 @@ func (t *chains) settle() {
 func (t *chains) drop(id uint32, c *chain, note *chainNote) (parent uint32) {
 	note.gone = true
 	t.count.Add(-int64(note.live))
-	if note.maxFork = 0; c.parent == 0 {
+	if c.parent == 0 {
 		t.scopes[note.scope] = nil
 		t.unused = append(t.unused, note.scope)
 	} else {
 		t.edges.drop(edge{c.parent, int(c.fork), t.keysOf(c)[0]}, id)
-		p := t.slabs.at(c.parent)
-		p.kids.Add(^uint32(0))
+		t.unlink(c, note)
 	}
 	t.dict.cutShared(c, 0)
 	if w := c.keys.Load(); w>>32 != 0 {
@@ -50,6 +49,27 @@ func (t *chains) drop(id uint32, c *chain, note *chainNote) (parent uint32) {
 	delete(t.index, id)
 	t.retire(retiredChain, id, 0)
 	return c.parent
+}
+
+// unlink takes a chain out of its parent's children.
+func (t *chains) unlink(c *chain, note *chainNote) {
+	up := t.slabs.note(c.parent)
+	if note.prev == 0 {
+		up.kid = note.next
+	} else {
+		t.slabs.note(note.prev).next = note.next
+	}
+	if note.next != 0 {
+		t.slabs.note(note.next).prev = note.prev
+	}
+	t.slabs.at(c.parent).kids.Add(^uint32(0))
+	if c.fork != uint32(up.maxFork) {
+		return
+	}
+	up.maxFork = 0
+	for kid := up.kid; kid != 0 && uint32(up.maxFork) < c.fork; kid = t.slabs.note(kid).next {
+		up.maxFork = max(up.maxFork, uint16(t.slabs.at(kid).fork))
+	}
 }
 
 // trim notes how much of the chain is in use, and cuts the rest off if that is much.
@@ -67,12 +87,9 @@ func (t *chains) trim(id uint32, c *chain, note *chainNote) {
 
 // liveIn is how many leading blocks of the chain are held or lead to a child.
 func (t *chains) liveIn(id uint32, c *chain, note *chainNote) (live int) {
-	if c.kids.Load() == 0 {
-		note.maxFork = 0
-	}
 	live = int(note.maxFork)
 	list := t.members(c)
-	islands := c.islands.Load() > 0
+	islands := c.hasIslands()
 	for i := 0; i < len(list) && live < int(note.live); i++ {
 		e := list[i].Load()
 		live = max(live, entryBlocks(e))

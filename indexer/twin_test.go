@@ -219,7 +219,7 @@ func sameHolders(t *testing.T, readers []*Reader, q *Query) {
 		}
 		got[i] = make(map[string]int)
 		for _, h := range list {
-			got[i][h.Ledger.Source().ID()] += h.Held
+			got[i][r.x.Source(h.Source).Source().ID()] += int(h.Held)
 		}
 	}
 	if diff := cmp.Diff(got[1], got[0]); diff != "" {

@@ -78,7 +78,7 @@ type answer struct{ workload.Answer }
 func (a *answer) add(list []indexer.Holder) {
 	for i := range list {
 		a.Matched++
-		a.DepthSum += list[i].Held / blockSize
+		a.DepthSum += int(list[i].Held) / blockSize
 	}
 }
 

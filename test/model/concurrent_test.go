@@ -138,13 +138,17 @@ func (w *world) look(q indexer.Query, ever map[string]history) {
 		w.t.Error(err)
 	}
 	for _, m := range holders {
-		src := m.Ledger.Source()
+		l := w.x.Source(m.Source)
+		if l == nil {
+			continue // closed meanwhile
+		}
+		src := l.Source()
 		device := 0
 		for _, size := range []int{4, 8} {
 			h := ever[src.ID()]
 			device = max(device, h.most(h.device, q, size, src.PairKeys))
 		}
-		if m.Held > device && src.Worker != "mixed" {
+		if int(m.Held) > device && src.Worker != "mixed" {
 			w.t.Errorf("%s: holds %d, ever %d", src.ID(), m.Held, device)
 		}
 	}

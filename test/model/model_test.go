@@ -175,11 +175,11 @@ func (w *world) holders(q indexer.Query, matches []indexer.Match) bool {
 		list, err := r.Holders(context.Background(), &q)
 		got := make(map[string]int)
 		for _, h := range list {
-			id := h.Ledger.Source().ID()
+			id := []*indexer.Index{w.x, w.twin}[i].Source(h.Source).Source().ID()
 			if _, twice := got[id]; twice {
 				w.t.Errorf("%s is twice among the holders", id)
 			}
-			got[id] = h.Held
+			got[id] = int(h.Held)
 		}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			w.t.Errorf("reader %d, prompt %+v: matches (-) and holders (+) differ, %v:\n%s", i, q, err, diff)
