@@ -70,7 +70,7 @@ func (c *chain) hasIslands() bool { return c.islands.Load()%islandChange != 0 }
 // length is how many keys the chain has.
 func (c *chain) length() int { return int(uint32(c.keys.Load())) }
 
-func placeAt(id uint32, n int) place     { return place(id)<<32 | place(n) }
+func placeAt(id uint32, n int) place      { return place(id)<<32 | place(n) }
 func (p place) split() (id uint32, n int) { return uint32(p >> 32), int(uint32(p)) }
 
 // chainSlabs are the chains by id, in slabs of which readers see the list grow.

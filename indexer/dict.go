@@ -29,7 +29,9 @@ type dict struct {
 	next   uint32 // first group never used; 0 is none
 	free   []uint32
 	live   int
+	owned  int // groups that are not of space 0
 	twins  bool
+	gen    uint32       // counts shards made anew
 	mem    atomic.Int64 // bytes of slabs and tables
 	sink   uint32       // keeps touch from being optimised away
 }
@@ -65,6 +67,7 @@ const (
 	dictShards   = 256
 	shardBits    = 8
 	deadSlot     = 1 // handles begin at 16
+	shardGrowth  = 2.5
 )
 
 func (d *dict) group(id uint32) *hashGroup { return &d.slabs[id/groupsInSlab][id%groupsInSlab] }
@@ -107,17 +110,31 @@ func (d *dict) newGroup(chain uint32, base int, space uint32) uint32 {
 	g := d.group(id)
 	g.chain, g.link, g.base, g.used, g.n = chain, space, uint16(base), 0, 0
 	g.owned, g.claimed = space != 0, false
+	if g.owned {
+		d.owned++
+	}
 	return id
 }
 
 func (d *dict) freeGroup(id uint32) {
 	g := d.group(id)
+	if g.owned {
+		d.owned--
+	}
 	g.used, g.n, g.chain, g.link, g.owned = 0, 0, 0, 0, false
 	d.free = append(d.free, id)
 }
 
-func mixHash(hash uint64, space uint32) uint64 {
-	x := hash ^ uint64(space)*0x9E3779B97F4A7C15
+// spaceMix keeps equal hashes of different spaces apart.
+func spaceMix(space uint32) uint64 {
+	x := uint64(space) * 0xFF51AFD7ED558CCD
+	x ^= x >> 33
+	return x * 0xC4CEB9FE1A85EC53
+}
+
+func mixHash(hash uint64, space uint32) uint64 { return mixBits(hash ^ spaceMix(space)) }
+
+func mixBits(x uint64) uint64 {
 	x ^= x >> 32
 	x *= 0xD6E8FEB86659FD93
 	x ^= x >> 32
@@ -134,16 +151,33 @@ func (s *dictShard) entry(x uint64, h handle) uint32 { return uint32(x)<<s.bits 
 
 func (d *dict) shard(x uint64) *dictShard { return &d.shards[x>>(64-shardBits)] }
 
-// touch reads what searches for the hashes begin with, so that they wait for memory once and not each for itself.
-func (d *dict) touch(hashes []events.Hash, space uint32) {
-	sum := uint32(0)
+// probe is a hash mixed, and the slot from which it is looked for in the shards of generation gen.
+type probe struct {
+	x   uint64
+	at  uint32
+	gen uint32
+}
+
+// probes appends the probes of hashes in a space. It reads what their searches begin with, so that they wait for memory
+// once and not each for itself.
+func (d *dict) probes(list []probe, hashes []events.Hash, space uint32) []probe {
+	sum, extra := uint32(0), spaceMix(space)
 	for i := range hashes {
-		x := mixHash(hashes[i].Lo, space)
-		if s := d.shard(x); len(s.slots) > 0 {
-			sum += s.slots[s.start(x)]
+		x := mixBits(hashes[i].Lo ^ extra)
+		s := d.shard(x)
+		p := probe{x: x, at: s.start(x), gen: d.gen}
+		if len(s.slots) > 0 {
+			sum += s.slots[p.at]
 		}
+		list = append(list, p)
 	}
 	d.sink += sum
+	return list
+}
+
+func (d *dict) probe(hash uint64, space uint32) probe {
+	x := mixHash(hash, space)
+	return probe{x: x, at: d.shard(x).start(x), gen: d.gen}
 }
 
 // search goes through the handles of a hash.
@@ -155,15 +189,20 @@ type search struct {
 }
 
 func (d *dict) search(hash uint64, space uint32) search {
-	x := mixHash(hash, space)
-	s := d.shard(x)
+	return d.searchFor(hash, d.probe(hash, space))
+}
+
+// searchFor is search for a hash with its probe.
+func (d *dict) searchFor(hash uint64, p probe) search {
+	s := d.shard(p.x)
 	if len(s.slots) == 0 {
 		return search{}
 	}
-	return search{shard: s, hash: hash, want: uint32(x) << s.bits, at: s.start(x)}
+	return search{shard: s, hash: hash, want: uint32(p.x) << s.bits, at: p.at}
 }
 
-// more is the next handle of the hash among those entered in the search's space, 0 if there is none.
+// more is the next handle of the hash among those entered in the search's space, 0 if there is none; q.at is then a slot
+// where it can be entered.
 func (d *dict) more(q *search) handle {
 	s := q.shard
 	if s == nil {
@@ -187,14 +226,16 @@ func (d *dict) more(q *search) handle {
 	}
 }
 
-// enter makes a handle findable. The hash is in its group.
-func (d *dict) enter(hash uint64, space uint32, h handle) {
-	x := mixHash(hash, space)
-	s := d.shard(x)
+// enter makes a handle findable, from where its hash is looked for on. The hash is in its group.
+func (d *dict) enter(p probe, h handle) {
+	s := d.shard(p.x)
 	if (s.used+1)*32 > len(s.slots)*27 || uint32(h)>>s.bits != 0 {
 		d.grow(s)
 	}
-	s.put(s.start(x), s.entry(x, h))
+	if p.gen != d.gen {
+		p.at = s.start(p.x)
+	}
+	s.put(p.at, s.entry(p.x, h))
 	d.live++
 }
 
@@ -212,18 +253,18 @@ func (s *dictShard) put(at, entry uint32) {
 	s.slots[at] = entry
 }
 
-// grow makes a shard anew, larger if it is full of live entries. Shards begin with sizes spread over an octave, so that
+// grow makes a shard anew, larger if it is full of live entries. Shards begin with sizes spread over one step, so that
 // they grow one after the other. Hashes are read back from their groups many at a time, for the same reason as in touch.
 func (d *dict) grow(s *dictShard) {
 	old := *s
 	size := len(old.slots)
 	if (old.used-old.dead+1)*32*5 > size*27*4 {
-		size *= 2
+		size = int(float64(size) * shardGrowth)
 	}
 	if size == 0 {
 		for i := range d.shards {
 			if s == &d.shards[i] {
-				size = int(24 * math.Exp2(float64(i)/dictShards))
+				size = int(24 * math.Pow(shardGrowth, float64(i)/dictShards))
 			}
 		}
 	}
@@ -233,16 +274,24 @@ func (d *dict) grow(s *dictShard) {
 // remake makes a shard anew with so many slots.
 func (d *dict) remake(s *dictShard, size int) {
 	old := *s
+	d.gen++
 	d.mem.Add(int64(size-len(old.slots)) * 4)
 	s.slots, s.bits, s.used, s.dead = make([]uint32, size), uint(bits.Len32(d.next*16))+1, 0, 0
 	low := uint32(1)<<old.bits - 1
 	var handles [32]handle
 	var xs [32]uint64
 	n := 0
+	shared := d.owned == 0 // then there is no need to read whose the groups are
 	flush := func() {
 		for i, h := range handles[:n] {
 			g := d.group(uint32(h >> 4))
-			xs[i] = mixHash(g.hash[h&15], g.space())
+			xs[i] = g.hash[h&15]
+			if !shared {
+				xs[i] ^= spaceMix(g.space())
+			}
+		}
+		for i := range n {
+			xs[i] = mixBits(xs[i])
 		}
 		for i, h := range handles[:n] {
 			s.put(s.start(xs[i]), s.entry(xs[i], h))
@@ -294,27 +343,26 @@ func (d *dict) drop(h handle) {
 // tidy gives memory back when nothing is left.
 func (d *dict) tidy() {
 	if d.live == 0 && d.next > 0 {
-		d.shards, d.slabs, d.next, d.free, d.twins = [dictShards]dictShard{}, nil, 0, nil, false
+		d.shards, d.slabs, d.next, d.free, d.owned, d.twins = [dictShards]dictShard{}, nil, 0, nil, 0, false
 		d.mem.Store(0)
 	}
 }
 
-// fill appends as many hashes as fit to a group and returns how many.
-func (d *dict) fill(id uint32, hashes []events.Hash) int {
+// fill appends as many hashes as fit to a group that was not claimed, and returns how many.
+func (d *dict) fill(id uint32, hashes []events.Hash, probes []probe) int {
 	g := d.group(id)
 	o := int(g.n)
 	n := min(len(hashes), groupLen-o)
-	space := g.space()
 	for i := range n {
 		g.hash[o+i] = hashes[i].Lo
 	}
 	g.n += uint8(n)
 	g.used |= (1<<n - 1) << o
 	for i := range n {
-		d.enter(hashes[i].Lo, space, handle(id<<4|uint32(o+i)))
+		d.enter(probes[i], handle(id<<4|uint32(o+i)))
 	}
 	return n
 }
 
-// after is whether the group ends right before position pos and has room.
+// before is whether the group ends right before position pos and has room.
 func (g *hashGroup) before(pos int) bool { return g.n < groupLen && int(g.base)+int(g.n) == pos }

@@ -300,7 +300,7 @@ func (l *Ledger) findLocked(h events.Hash) *block {
 func (l *Ledger) removeAllLocked(e *events.Event) {
 	for i, h := range e.Hashes {
 		if i%32 == 0 && l.compact {
-			l.x.chains.dict.touch(e.Hashes[i:min(i+32, len(e.Hashes))], l.space)
+			l.x.quick.probes = l.x.chains.dict.probes(l.x.quick.probes[:0], e.Hashes[i:min(i+32, len(e.Hashes))], l.space)
 		}
 		l.removeLocked(e, h)
 	}

@@ -9,19 +9,19 @@ import (
 // This file is about sources with a space of their own: engines that seed their hashes by process.
 
 // appendOwnLocked enters hashes of the source's own for the blocks of a chain from pos on.
-func (l *Ledger) appendOwnLocked(id uint32, pos int, hashes []events.Hash) {
+func (l *Ledger) appendOwnLocked(id uint32, pos int, hashes []events.Hash, probes []probe) {
 	d := &l.x.chains.dict
 	for len(hashes) > 0 {
 		var at uint32
 		if n := len(l.groups); n > 0 {
 			at = l.groups[n-1]
 		}
-		if g := d.groupOf(at); g == nil || !g.of(l.space) || g.chain != id || !g.before(pos) {
+		if g := d.groupOf(at); g == nil || !g.of(l.space) || g.claimed || g.chain != id || !g.before(pos) {
 			at = d.newGroup(id, pos, l.space)
 			l.noteGroupLocked(at)
 		}
-		n := d.fill(at, hashes)
-		hashes, pos = hashes[n:], pos+n
+		n := d.fill(at, hashes, probes)
+		hashes, probes, pos = hashes[n:], probes[n:], pos+n
 	}
 }
 
@@ -64,20 +64,28 @@ func (l *Ledger) dropOwnLocked(h handle) {
 	d.tidy()
 }
 
+// maxMoved is how many hashes a source moves to a space of its own. One with more claims what it can where it is, which is
+// quicker at once, and slower afterwards: its hashes are then to be looked for in two places.
+const maxMoved = 1 << 14
+
 // ownSpaceLocked gives the source a space of its own, and moves the hashes of its simple blocks there.
 func (l *Ledger) ownSpaceLocked() {
 	t := l.x.chains
 	l.space = uint32(l.slot)
 	l.cur.ok = false
 	lanes := l.table.Load().lanes
+	move := l.stats.handles.Load() <= maxMoved
 	for _, id := range l.chainsLocked() {
 		c := t.slabs.at(id)
 		switch {
-		case c.group == 0 || !slices.ContainsFunc(lanes, func(of laneOf) bool { _, n := t.member(id, c, of.lane); return n > 0 || len(t.islesOf(id, c, of.lane)) > 0 }):
-		case t.onlyHolder(id, c, lanes):
-			l.claimLocked(id, c)
-		default:
+		case c.group == 0 || !slices.ContainsFunc(lanes, func(of laneOf) bool {
+			_, n := t.member(id, c, of.lane)
+			return n > 0 || len(t.islesOf(id, c, of.lane)) > 0
+		}):
+		case move || !t.onlyHolder(id, c, lanes):
 			l.copyOutLocked(id, c)
+		default:
+			l.claimLocked(id, c)
 		}
 	}
 }
@@ -115,6 +123,7 @@ func (l *Ledger) claimLocked(id uint32, c *chain) {
 			d.freeGroup(at)
 		} else {
 			g.owned, g.claimed, g.link = true, true, l.space
+			d.owned++
 			l.noteGroupLocked(at)
 		}
 		at = next
@@ -132,7 +141,7 @@ func (l *Ledger) copyOutLocked(id uint32, c *chain) {
 		for o := range int(g.n) {
 			pos := int(g.base) + o
 			if len(run) > 0 && pos != from+len(run) {
-				l.appendOwnLocked(id, from, run)
+				l.appendOwnLocked(id, from, run, d.probes(nil, run, l.space))
 				run = run[:0]
 			}
 			if !l.hasSimpleLocked(placeAt(id, pos+1)) {
@@ -144,5 +153,5 @@ func (l *Ledger) copyOutLocked(id uint32, c *chain) {
 			run = append(run, events.HashInt(g.hash[o]))
 		}
 	}
-	l.appendOwnLocked(id, from, run)
+	l.appendOwnLocked(id, from, run, d.probes(nil, run, l.space))
 }

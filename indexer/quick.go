@@ -30,8 +30,10 @@ const (
 type quickStore struct {
 	keys  []Key
 	parts []part
-	own   bool // the source is to have a space of its own
-	twins bool
+	// probes are of its hashes in the source's space, old in space 0 if some of its hashes are there.
+	probes, old []probe
+	own         bool // the source is to have a space of its own
+	twins       bool
 }
 
 // quickEvent says whether nothing of a store matters but its hashes, tokens, parent, group and tier.
@@ -68,13 +70,15 @@ func (l *Ledger) storeQuickLocked(e *events.Event) bool {
 		return false // its first block
 	}
 	t, q := l.x.chains, &l.x.quick
+	l.warmLocked(q, at, e.Hashes)
 	q.keys = appendKeys(q.keys[:0], e, sc.seed)
-	t.planStore(q, at, e.Hashes, l.space)
+	t.planStore(q, at)
 	if !l.weighPartsLocked(q, ln-1, e.Hashes) {
 		return false
 	}
 	if q.own {
 		l.ownSpaceLocked()
+		q.probes = t.dict.probes(q.probes[:0], e.Hashes, l.space)
 	}
 	t.dict.twins = t.dict.twins || q.twins
 	fresh := l.storePartsLocked(q, ln-1, e.Hashes)
@@ -110,15 +114,31 @@ func appendKeys(keys []Key, e *events.Event, seed uint64) []Key {
 	return keys
 }
 
+// warmLocked reads what a store under a place will need. None of these reads depends on another one, so the store waits
+// for memory once and not at each step.
+func (l *Ledger) warmLocked(q *quickStore, at place, hashes []events.Hash) {
+	t := l.x.chains
+	id, _ := at.split()
+	sum := uint32(t.slabs.at(id).refs) + t.slabs.note(id).stored
+	if g := t.dict.groupOf(l.cur.group); g != nil {
+		sum += uint32(g.n)
+	}
+	if n := len(l.groups); n > 0 && l.space != 0 {
+		sum += uint32(t.dict.group(l.groups[n-1]).n)
+	}
+	t.dict.sink += sum
+	q.probes = t.dict.probes(q.probes[:0], hashes, l.space)
+	if l.claimed {
+		q.old = t.dict.probes(q.old[:0], hashes, 0)
+	}
+}
+
 // planStore finds where the blocks of a store go that hang under a place: they join the chains that have them, and the
 // rest extends a chain or sprouts.
-func (t *chains) planStore(q *quickStore, at place, hashes []events.Hash, space uint32) {
+func (t *chains) planStore(q *quickStore, at place) {
 	q.parts, q.own, q.twins = q.parts[:0], false, false
 	id, pos := at.split()
 	c := t.slabs.at(id)
-	if c.length() == pos { // likely new blocks: what comes next waits for memory once
-		t.dict.touch(hashes[:min(len(hashes), 32)], space)
-	}
 	for keys := q.keys; len(keys) > 0; {
 		have := t.keysOf(c)[pos:]
 		if run := commonKeys(have, keys); run > 0 {
@@ -145,6 +165,7 @@ func (t *chains) planStore(q *quickStore, at place, hashes []events.Hash, space 
 // weighPartsLocked says whether the parts of a store are simple, and splits those that the source holds already from
 // those that it does not.
 func (l *Ledger) weighPartsLocked(q *quickStore, ln lane, hashes []events.Hash) bool {
+	probes := q.probes
 	for i := 0; i < len(q.parts); i++ {
 		p := q.parts[i]
 		if p.kind == partJoin {
@@ -158,8 +179,8 @@ func (l *Ledger) weighPartsLocked(q *quickStore, ln lane, hashes []events.Hash) 
 			}
 			q.parts[i] = p
 		}
-		mine := hashes[:p.n]
-		hashes = hashes[p.n:]
+		mine, at := hashes[:p.n], probes[:p.n]
+		hashes, probes = hashes[p.n:], probes[p.n:]
 		if p.kind <= partJoin && !l.onlyInLocked(ln, p) {
 			return false
 		}
@@ -169,11 +190,11 @@ func (l *Ledger) weighPartsLocked(q *quickStore, ln lane, hashes []events.Hash) 
 				return false
 			}
 		case partJoin:
-			if !l.mayJoinLocked(q, p, mine) {
+			if !l.mayJoinLocked(q, p, mine, at) {
 				return false
 			}
 		default:
-			if !l.newHashesLocked(q, mine) {
+			if !l.newHashesLocked(q, mine, at) {
 				return false
 			}
 		}
@@ -210,7 +231,7 @@ func (l *Ledger) sameHashesLocked(p part, hashes []events.Hash) bool {
 }
 
 // mayJoinLocked says whether blocks that a chain has, and the source does not hold, may become simple ones of the source.
-func (l *Ledger) mayJoinLocked(q *quickStore, p part, hashes []events.Hash) bool {
+func (l *Ledger) mayJoinLocked(q *quickStore, p part, hashes []events.Hash, probes []probe) bool {
 	t := l.x.chains
 	c := t.slabs.at(p.chain)
 	for i := 0; i < p.n && len(l.odd) > 0; i++ {
@@ -225,7 +246,7 @@ func (l *Ledger) mayJoinLocked(q *quickStore, p part, hashes []events.Hash) bool
 		}
 		q.own = same < len(hashes)
 	}
-	return l.newHashesLocked(q, hashes)
+	return l.newHashesLocked(q, hashes, probes)
 }
 
 // groupIn is a group of the chain's shared hashes at or before the cursor, 0 if it is not known.
@@ -239,19 +260,20 @@ func (l *Ledger) groupIn(id uint32) uint32 {
 	return l.cur.group
 }
 
-// newHashesLocked says whether the source means nothing yet by these hashes.
-func (l *Ledger) newHashesLocked(q *quickStore, hashes []events.Hash) bool {
+// newHashesLocked says whether the source means nothing yet by these hashes, and moves their probes to where they
+// can be entered.
+func (l *Ledger) newHashesLocked(q *quickStore, hashes []events.Hash, probes []probe) bool {
 	d := &l.x.chains.dict
 	if l.space != 0 {
-		for _, h := range hashes {
-			if at, _ := l.resolveLocked(h.Lo); at != 0 {
+		for i, h := range hashes {
+			if l.ownsLocked(h.Lo, &probes[i]) {
 				return false
 			}
 		}
 		return true
 	}
-	for _, h := range hashes {
-		s := d.search(h.Lo, 0)
+	for i, h := range hashes {
+		s := d.searchFor(h.Lo, probes[i])
 		for at := d.more(&s); at != 0; at = d.more(&s) {
 			g, pos := d.of(at)
 			if g.owned {
@@ -262,14 +284,32 @@ func (l *Ledger) newHashesLocked(q *quickStore, hashes []events.Hash) bool {
 			}
 			q.twins = true
 		}
+		probes[i].at = s.at
 	}
 	return true
+}
+
+// ownsLocked says whether a source with a space of its own has a simple block under a hash.
+func (l *Ledger) ownsLocked(hash uint64, p *probe) bool {
+	d := &l.x.chains.dict
+	q := d.searchFor(hash, *p)
+	for at := d.more(&q); at != 0; at = d.more(&q) {
+		if d.group(uint32(at >> 4)).of(l.space) {
+			return true
+		}
+	}
+	p.at = q.at
+	if l.claimed {
+		at, _ := d.ownedBy(hash, 0, l.space)
+		return at != 0
+	}
+	return false
 }
 
 // storePartsLocked makes the source hold the blocks of a store and returns how many of them it did not hold before.
 func (l *Ledger) storePartsLocked(q *quickStore, ln lane, hashes []events.Hash) (fresh int) {
 	t := l.x.chains
-	keys, last := q.keys, hashes[len(hashes)-1]
+	keys, probes, last := q.keys, q.probes, hashes[len(hashes)-1]
 	var at place
 	var group uint32
 	for _, p := range q.parts {
@@ -287,12 +327,12 @@ func (l *Ledger) storePartsLocked(q *quickStore, ln lane, hashes []events.Hash) 
 				l.copyLocked(id, pos, pos+n, 1)
 				group = 0
 			} else {
-				group = l.enterHashesLocked(p.kind, id, c, pos, hashes[:n])
+				group = l.enterHashesLocked(p.kind, id, c, pos, hashes[:n], probes[:n])
 				t.cover(id, c, l, ln, pos, pos+n)
 				t.used(id, c, pos+n, n)
 				fresh += n
 			}
-			keys, hashes = keys[n:], hashes[n:]
+			keys, hashes, probes = keys[n:], hashes[n:], probes[n:]
 			at = placeAt(id, pos+n)
 			p.n, p.chain, p.pos = p.n-n, id, pos+n // what is left of a sprout sprouts from its end
 		}
@@ -314,14 +354,14 @@ func (t *chains) used(id uint32, c *chain, end, n int) {
 
 // enterHashesLocked makes the hashes of blocks that the source does not hold yet its simple ones. It returns a group of
 // space 0 at or before the last of them, 0 if it does not know one.
-func (l *Ledger) enterHashesLocked(kind partKind, id uint32, c *chain, pos int, hashes []events.Hash) (group uint32) {
+func (l *Ledger) enterHashesLocked(kind partKind, id uint32, c *chain, pos int, hashes []events.Hash, probes []probe) (group uint32) {
 	d := &l.x.chains.dict
 	switch {
 	case l.space != 0:
-		l.appendOwnLocked(id, pos, hashes)
+		l.appendOwnLocked(id, pos, hashes, probes)
 		return 0
 	case kind != partJoin:
-		d.appendShared(id, c, pos, hashes)
+		d.appendShared(id, c, pos, hashes, probes)
 		return c.last
 	}
 	_, missing, at := d.shares(c, l.groupIn(id), pos, hashes)

@@ -5,7 +5,7 @@ import "github.com/kvscout/kvscout/events"
 // This file is about the hashes of space 0, whose groups each chain has in a list by position.
 
 // appendShared enters the hashes of blocks that were appended to a chain, the first of which is at pos.
-func (d *dict) appendShared(id uint32, c *chain, pos int, hashes []events.Hash) {
+func (d *dict) appendShared(id uint32, c *chain, pos int, hashes []events.Hash, probes []probe) {
 	for len(hashes) > 0 {
 		last := c.last
 		if last == 0 || !d.group(last).before(pos) {
@@ -17,8 +17,8 @@ func (d *dict) appendShared(id uint32, c *chain, pos int, hashes []events.Hash) 
 			}
 			c.last = last
 		}
-		n := d.fill(last, hashes)
-		hashes, pos = hashes[n:], pos+n
+		n := d.fill(last, hashes, probes)
+		hashes, probes, pos = hashes[n:], probes[n:], pos+n
 	}
 }
 
@@ -90,7 +90,7 @@ func (d *dict) insertShared(id uint32, c *chain, pos int, hash events.Hash) {
 			c.last = at
 		}
 	}
-	d.fill(at, []events.Hash{hash})
+	d.fill(at, []events.Hash{hash}, []probe{d.probe(hash.Lo, 0)})
 }
 
 // cutShared drops the hashes of a chain from a position on.

@@ -56,10 +56,10 @@ func (l *Ledger) hasSimpleLocked(p place) bool {
 func (l *Ledger) resolveLocked(hash uint64) (handle, place) {
 	d := &l.x.chains.dict
 	if l.space != 0 {
-		if h, p := d.owned(hash, l.space, l.space); h != 0 || !l.claimed {
+		if h, p := d.ownedBy(hash, l.space, l.space); h != 0 || !l.claimed {
 			return h, p
 		}
-		return d.owned(hash, 0, l.space)
+		return d.ownedBy(hash, 0, l.space)
 	}
 	for q := d.search(hash, 0); ; {
 		h := d.more(&q)
@@ -74,8 +74,8 @@ func (l *Ledger) resolveLocked(hash uint64) (handle, place) {
 	}
 }
 
-// owned is the block under a hash in the space of one source, among what was entered in space.
-func (d *dict) owned(hash uint64, space, owner uint32) (handle, place) {
+// ownedBy is the block under a hash in the space of one source, among what was entered in space.
+func (d *dict) ownedBy(hash uint64, space, owner uint32) (handle, place) {
 	for q := d.search(hash, space); ; {
 		h := d.more(&q)
 		if h == 0 {
@@ -190,7 +190,7 @@ func (l *Ledger) putLocked(h events.Hash, p place) {
 		}
 		l.ownSpaceLocked()
 	}
-	l.appendOwnLocked(id, n-1, []events.Hash{h})
+	l.appendOwnLocked(id, n-1, []events.Hash{h}, []probe{d.probe(h.Lo, l.space)})
 }
 
 // eachLocked calls do with every block of the book. do must not change it.
