@@ -25,16 +25,12 @@ func (x *Index) Source(number uint32) *Ledger {
 // router asks that wants neither tiers nor caps nor bounds. It looks at nobody who holds nothing. It errs with the
 // context's error.
 func (r *Reader) Holders(ctx context.Context, q *Query) ([]Holder, error) {
-	defer r.end()
-	err := r.collect(ctx, q, !r.x.opts.Plain)
 	r.holders = r.holders[:0]
-	if err == nil && r.brief && r.holdBriefly() {
+	if r.slot != nil && q.Keys != nil && len(q.Keys) <= checkEvery && q.Extra == "" && r.holdQuickly(q) {
 		return r.holders, nil
 	}
-	if err == errNotBrief || err == nil && r.brief {
-		err = r.collect(ctx, q, false)
-	}
-	if err != nil {
+	defer r.end()
+	if err := r.collect(ctx, q, false); err != nil {
 		return nil, err
 	}
 	if r.x.opts.Plain {
@@ -52,8 +48,32 @@ func (r *Reader) Holders(ctx context.Context, q *Query) ([]Holder, error) {
 	return r.holders, nil
 }
 
-// holdBriefly adds the sources of the runs. It is false when there are others among them than plain ones.
-func (r *Reader) holdBriefly() bool {
+// holdQuickly is Holders for a few keys and sources of which only leading runs count. It is false for others.
+func (r *Reader) holdQuickly(q *Query) bool {
+	t := r.x.chains
+	var s *scope
+	for _, o := range r.scopesOf(q) {
+		if o.BlockSize != q.KeySize {
+			continue
+		}
+		if s != nil {
+			return false
+		}
+		s = o
+	}
+	if s == nil {
+		return true
+	}
+	t.epochs.enter(r.slot)
+	r.asOf = r.x.clears.Load()
+	r.runs, r.placed = r.runs[:0], false
+	ok := t.walkKeys(r, uint32(s.origin), q.Keys)
+	t.epochs.leave(r.slot)
+	return ok && r.holdRuns(q, s)
+}
+
+// holdRuns adds the sources of the runs.
+func (r *Reader) holdRuns(q *Query, s *scope) bool {
 	if len(r.runs) == 0 {
 		return true
 	}
@@ -61,24 +81,29 @@ func (r *Reader) holdBriefly() bool {
 		r.holders = make([]Holder, 0, len(r.runs)+len(r.runs)/2)
 	}
 	out := r.holders[:len(r.runs)]
-	prompt, size := uint32(r.prompt(r.walks[0].pairs)), uint32(r.walks[0].size)
+	prompt, size := uint32(q.Length()), uint32(s.BlockSize)
+	if s.Pairs {
+		prompt--
+	}
 	lanes := &r.x.chains.lanes
-	pages := *lanes.dir.Load()
-	if r.q.Extra == "" && lanes.fancy.Load() == 0 && r.x.clears.Load() == r.asOf {
+	if lanes.fancy.Load() == 0 {
+		slots := *lanes.slots.Load()
 		for i, d := range r.runs {
-			out[i] = Holder{pages[d.lane/lanesInPage].slots[d.lane%lanesInPage].Load(), min(prompt, d.blocks*size)}
+			out[i] = Holder{slots[d.lane].Load(), min(prompt, d.blocks*size)}
 		}
-		r.holders = out
-		return true
+		if r.x.clears.Load() == r.asOf { // after: no lane has passed to another source
+			r.holders = out
+			return true
+		}
 	}
 	k := 0
 	for _, d := range r.runs {
-		o := &pages[d.lane/lanesInPage].owners[d.lane%lanesInPage]
+		o := lanes.at(d.lane)
 		l, since := o.ledger.Load(), o.since.Load()
 		if l == nil || r.asOf < since>>1 {
 			continue // closed or cleared meanwhile
 		}
-		if since&1 == 0 || !sees(r.q, l) {
+		if since&1 == 0 {
 			return false
 		}
 		out[k] = Holder{uint32(l.slot), min(prompt, d.blocks*size)}

@@ -20,6 +20,9 @@ type laneOf struct {
 // owners finds the source of each lane. Readers see it grow.
 type owners struct {
 	dir atomic.Pointer[[]*ownerPage]
+	// slots are of the lanes' sources. A longer list is published as a whole; a shorter one stays good for its lanes that
+	// were in use when it was loaded.
+	slots atomic.Pointer[[]atomic.Uint32]
 	// fancy counts the lanes of which more than the leading run counts.
 	fancy atomic.Int32
 	next  lane   // writers only, as is free
@@ -28,10 +31,7 @@ type owners struct {
 
 const lanesInPage = 256
 
-type ownerPage struct {
-	slots  [lanesInPage]atomic.Uint32 // of the lanes' sources
-	owners [lanesInPage]owner
-}
+type ownerPage [lanesInPage]owner
 
 // owner is whose a lane is, and what of the source's table readers of one lane need. since is written before ledger.
 type owner struct {
@@ -68,10 +68,26 @@ func (o *owners) of(l *Ledger, i int, bit mask) lane {
 		}
 	}
 	l.lanes[i] = ln + 1
-	(*o.dir.Load())[ln/lanesInPage].slots[ln%lanesInPage].Store(uint32(l.slot))
+	o.setSlot(ln, l.slot)
 	t := l.table.Load()
 	l.publish(newTable(l.src, t.groups, t.since, append(slices.Clone(t.lanes), laneOf{lane: ln, bit: bit, since: since})))
 	return ln
+}
+
+func (o *owners) setSlot(ln lane, s slot) {
+	var list []atomic.Uint32
+	if p := o.slots.Load(); p != nil {
+		list = *p
+	}
+	if int(ln) >= len(list) {
+		longer := make([]atomic.Uint32, max(lanesInPage, 2*len(list)))
+		for i := range list {
+			longer[i].Store(list[i].Load())
+		}
+		list = longer
+		o.slots.Store(&longer)
+	}
+	list[ln].Store(uint32(s))
 }
 
 // publish makes t what readers know of the source, which they find from it or from its lanes.
@@ -93,7 +109,7 @@ func (l *Ledger) publish(t *table) {
 	}
 }
 
-func (o *owners) at(ln lane) *owner { return &(*o.dir.Load())[ln/lanesInPage].owners[ln%lanesInPage] }
+func (o *owners) at(ln lane) *owner { return &(*o.dir.Load())[ln/lanesInPage][ln%lanesInPage] }
 
 // give takes back the lanes of a source that holds nothing and is closed.
 func (o *owners) give(l *Ledger) {
