@@ -13,6 +13,7 @@ FUZZTIME  ?= 10s
 BENCH     ?= .
 REPS      ?= 3
 MINUTES   ?= 60
+STEP      ?= 50ms
 PEERS     ?= test/bench/peers
 TRACE     ?=
 TESTFLAGS ?=
@@ -21,14 +22,14 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 
 bin := .tools/bin
 
-.PHONY: .venv all help build test test-race nightly fuzz bench bench-peers generate generate-check breaking lint vuln demo release clean distclean
+.PHONY: .venv all help build test test-race nightly soak fuzz bench bench-peers generate generate-check breaking lint vuln demo release clean distclean
 
 all: test lint ## test, then lint (what plain `make` does)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo 'variables: FUZZTIME=$(FUZZTIME) BENCH=$(BENCH) REPS=$(REPS) MINUTES=$(MINUTES) PEERS=$(PEERS) TRACE=$(TRACE) TESTFLAGS=$(TESTFLAGS) AGAINST=$(AGAINST) VERSION=$(VERSION)'
+	@echo 'variables: FUZZTIME=$(FUZZTIME) BENCH=$(BENCH) REPS=$(REPS) MINUTES=$(MINUTES) STEP=$(STEP) PEERS=$(PEERS) TRACE=$(TRACE) TESTFLAGS=$(TESTFLAGS) AGAINST=$(AGAINST) VERSION=$(VERSION)'
 
 build: ## build bin/kvscout
 	CGO_ENABLED=0 go build -trimpath -o bin/kvscout ./cmd/kvscout
@@ -47,6 +48,9 @@ test-race: $(python) ## run the tests of packages with goroutines under the race
 
 nightly: ## compare the index with its model for MINUTES on new random seeds, in each of five ways
 	go test -v -count=1 -timeout=0 -run='^TestModel_' ./test/model -args -model.minutes=$(MINUTES)
+
+soak: ## let a day of churn pass over the index in about 5 minutes, and see that its heap stays flat
+	go test -v -count=1 -timeout=30m ./test/soak -args -soak.step=$(STEP)
 
 fuzz: $(python) ## run each fuzz target for FUZZTIME
 	tools/fuzz.sh $(FUZZTIME)
