@@ -34,8 +34,11 @@ type WideReport struct {
 }
 
 // Wide measures one prompt with WideHolders holders. It errs as Pinned does.
-func Wide(ctx context.Context, o Options) (WideReport, error) {
-	r := &wideRun{o: o, script: newScript(wideOps*WideHolders, (WideShared+wideStore)*WideHolders), watch: newStopwatch()}
+func Wide(ctx context.Context, o Options) (WideReport, error) { return wide(ctx, WideHolders, o) }
+
+// wide is Wide with another number of holders.
+func wide(ctx context.Context, holders int, o Options) (WideReport, error) {
+	r := &wideRun{o: o, holders: holders, script: newScript(WideShared/wideStore, WideShared), watch: newStopwatch()}
 	r.script.own = o.OwnHashes
 	r.draw()
 	var reports []WideReport
@@ -49,7 +52,7 @@ func Wide(ctx context.Context, o Options) (WideReport, error) {
 		runtime.GC() // the index of this repetition goes before the next one's base is read
 	}
 	out := WideReport{
-		Holders:     WideHolders,
+		Holders:     holders,
 		ExtraHolder: median(reports, func(r WideReport) float64 { return r.ExtraHolder }),
 		TailBlock:   median(reports, func(r WideReport) float64 { return r.TailBlock }),
 		Cells:       make(map[string]CellReport),
@@ -62,19 +65,17 @@ func Wide(ctx context.Context, o Options) (WideReport, error) {
 	return out, r.checks.err()
 }
 
-// wideOps is the most stores that a prompt is announced in.
-const wideOps = WideShared / wideStore
-
 // wideRun is what the repetitions share.
 type wideRun struct {
-	o      Options
-	stage  string
-	script *script
-	watch  stopwatch
-	checks checks
-	shared []workload.Block
-	own    [][]workload.Block // a prompt that each holder has for itself
-	tails  [][]workload.Block
+	o       Options
+	stage   string
+	holders int
+	script  *script
+	watch   stopwatch
+	checks  checks
+	shared  []workload.Block
+	own     [][]workload.Block // a prompt that each holder has for itself
+	tails   [][]workload.Block
 }
 
 // draw draws all blocks. Each has a key of its own, as a hash of a block and all before it has.
@@ -88,7 +89,7 @@ func (r *wideRun) draw() {
 		return out
 	}
 	r.shared = blocks(WideShared)
-	for range WideHolders {
+	for range r.holders {
 		r.own = append(r.own, blocks(WideShared))
 		r.tails = append(r.tails, blocks(WideTail))
 	}
@@ -110,17 +111,17 @@ func (r *wideRun) store(s *subject, holder int, parent *workload.Block, blocks [
 
 // measure runs one repetition.
 func (r *wideRun) measure(ctx context.Context) (out WideReport, err error) {
-	s, err := open(WideHolders)
+	s, err := open(r.holders)
 	if err != nil {
 		return out, err
 	}
-	r.o.progress(r.stage, 0, WideHolders)
+	r.o.progress(r.stage, 0, r.holders)
 	for i := range s.ledgers { // a source's first blocks take what it takes to be a source
 		r.store(s, i, nil, r.own[i])
 	}
 	r.store(s, 0, nil, r.shared)
 	first := liveHeap()
-	for i := range WideHolders - 1 {
+	for i := range r.holders - 1 {
 		r.store(s, i+1, nil, r.shared)
 	}
 	all := liveHeap()
@@ -128,14 +129,14 @@ func (r *wideRun) measure(ctx context.Context) (out WideReport, err error) {
 		r.store(s, i, &r.shared[WideShared-1], r.tails[i])
 	}
 	tails := liveHeap()
-	out.ExtraHolder = float64(all-first) / ((WideHolders - 1) * WideShared)
-	out.TailBlock = float64(tails-all) / (WideHolders * WideTail)
+	out.ExtraHolder = float64(all-first) / float64((r.holders-1)*WideShared)
+	out.TailBlock = float64(tails-all) / float64(r.holders*WideTail)
 	out.Cells = make(map[string]CellReport)
 	if err := r.ask(ctx, s, out.Cells); err != nil {
 		return out, err
 	}
-	s.check(&r.checks, WideHolders*(2*WideShared+WideTail))
-	r.o.progress(r.stage, WideHolders, WideHolders)
+	s.check(&r.checks, r.holders*(2*WideShared+WideTail))
+	r.o.progress(r.stage, r.holders, r.holders)
 	return out, nil
 }
 
@@ -149,19 +150,19 @@ func (r *wideRun) ask(ctx context.Context, s *subject, cells map[string]CellRepo
 	}
 	shared, tails := keysOf(contents(r.shared)), make([][]indexer.Key, wideQueries)
 	for i := range tails {
-		tails[i] = keysOf(contents(r.shared, r.tails[i*37%WideHolders]))
+		tails[i] = keysOf(contents(r.shared, r.tails[i*37%r.holders]))
 	}
 	for _, c := range []struct {
 		name  string
 		query func(i int) []indexer.Key
 		depth int // of all holders
 	}{
-		{"shared", func(int) []indexer.Key { return shared }, WideShared * WideHolders},
-		{"tail", func(i int) []indexer.Key { return tails[i] }, WideShared*WideHolders + WideTail},
+		{"shared", func(int) []indexer.Key { return shared }, WideShared * r.holders},
+		{"tail", func(i int) []indexer.Key { return tails[i] }, WideShared*r.holders + WideTail},
 	} {
-		want := workload.Answer{DepthSum: wideQueries * c.depth, Matched: wideQueries * WideHolders}
+		want := workload.Answer{DepthSum: wideQueries * c.depth, Matched: wideQueries * r.holders}
 		for call, find := range map[string]func(context.Context, []indexer.Key) (answer, time.Duration, error){
-			"": r.holders(s), "_match": r.matches(s),
+			"": r.timeHolders(s), "_match": r.timeMatches(s),
 		} {
 			var latencies []time.Duration
 			var sum answer
@@ -181,8 +182,8 @@ func (r *wideRun) ask(ctx context.Context, s *subject, cells map[string]CellRepo
 	return nil
 }
 
-// holders times one Reader.Holders.
-func (r *wideRun) holders(s *subject) func(context.Context, []indexer.Key) (answer, time.Duration, error) {
+// timeHolders times one Reader.Holders.
+func (r *wideRun) timeHolders(s *subject) func(context.Context, []indexer.Key) (answer, time.Duration, error) {
 	return func(ctx context.Context, keys []indexer.Key) (got answer, took time.Duration, err error) {
 		began := r.watch.elapsed()
 		list, err := s.find(ctx, keys)
@@ -192,8 +193,8 @@ func (r *wideRun) holders(s *subject) func(context.Context, []indexer.Key) (answ
 	}
 }
 
-// matches times one Reader.Lookup.
-func (r *wideRun) matches(s *subject) func(context.Context, []indexer.Key) (answer, time.Duration, error) {
+// timeMatches times one Reader.Lookup.
+func (r *wideRun) timeMatches(s *subject) func(context.Context, []indexer.Key) (answer, time.Duration, error) {
 	return func(ctx context.Context, keys []indexer.Key) (got answer, took time.Duration, err error) {
 		q := indexer.Query{Model: model, Keys: keys, KeySize: blockSize}
 		began := r.watch.elapsed()
