@@ -46,8 +46,8 @@ concurrent = $$(grep -rlE --include='*.go' --exclude-dir=gen '^[[:space:]]*go [A
 test-race: $(python) ## run the tests of packages with goroutines under the race detector
 	CGO_ENABLED=1 go test -race -timeout=15m $(TESTFLAGS) $(concurrent)
 
-nightly: ## compare the index with its model for MINUTES on new random seeds, in each of five ways
-	go test -v -count=1 -timeout=0 -run='^TestModel_' ./test/model -args -model.minutes=$(MINUTES)
+nightly: ## compare the index with its model for MINUTES on new random seeds, in each of six ways
+	go test -v -count=1 -timeout=0 -run='^Test(Model|Rule16)_' ./test/model -args -model.minutes=$(MINUTES)
 
 soak: ## let a day of churn pass over the index in about 5 minutes, and see that its heap stays flat
 	go test -v -count=1 -timeout=30m ./test/soak -args -soak.step=$(STEP)

@@ -207,7 +207,8 @@ func (s *Source) place(e events.Event) (handles []handle, waits bool) {
 }
 
 // meant lists the handles that hash may mean in the event. A child's namespace is its parent's; SGLang repeats the
-// namespace on every event, so there a namespace that fits exactly decides.
+// namespace on every event, so there a namespace that fits exactly decides, and a child without any (nor extra keys,
+// where forks of it put one) has no parent in another.
 func (s *Source) meant(e events.Event, hash events.Hash, sized bool) (fit []handle) {
 	exact := handle{scope{s.conf.Model, e.Salt, e.LoraName, e.BlockSize, e.Pairs}, hash}
 	for _, h := range s.named[hash] {
@@ -217,6 +218,9 @@ func (s *Source) meant(e events.Event, hash events.Hash, sized bool) (fit []hand
 		}
 		if s.conf.Engine == events.EngineSGLang && h.salt == exact.salt && h.adapter == exact.adapter {
 			return []handle{h}
+		}
+		if s.conf.Engine == events.EngineSGLang && sized && e.Extras == nil {
+			continue
 		}
 		fit = append(fit, h)
 	}
