@@ -187,11 +187,9 @@ func (c *churn) look(r *indexer.Reader, queries []indexer.Query) {
 	c.mu.Unlock()
 }
 
-// TestRule16_Churn lets writers do the same again and again beside readers, many thousand times: what a source has all
-// the time is always seen, and what it never has is never seen, even where a new source follows on an old one.
-func TestRule16_Churn(t *testing.T) {
-	c := &churn{x: indexer.New(indexer.Options{}), least: map[string][3]int{}, most: map[string][3]int{}}
-	var writers []func(*rand.Rand)
+// newChurn opens all sources, says what may be seen of them, and what each writer does again and again.
+func newChurn() (c *churn, writers []func(*rand.Rand)) {
+	c = &churn{x: indexer.New(indexer.Options{}), least: map[string][3]int{}, most: map[string][3]int{}}
 	for i, keep := range []int{1, 17, 40, 95} {
 		worker := fmt.Sprintf("keeps-%d", keep)
 		l := c.open(worker)
@@ -201,18 +199,33 @@ func TestRule16_Churn(t *testing.T) {
 			writers = append(writers, c.steady(l, keep))
 		}
 	}
-	writers = append(writers, c.passing(), c.clearing(c.open("clears")))
 	c.most["first"] = [3]int{churnBlocks, 0, churnFork}
 	c.most["other"] = [3]int{0, churnBlocks, 0}
 	c.most["clears"] = [3]int{churnFork, 0, churnBlocks}
 	for _, worker := range []string{"first", "other", "clears"} {
 		c.least[worker] = [3]int{}
 	}
+	return c, append(writers, c.passing(), c.clearing(c.open("clears")))
+}
 
-	var queries []indexer.Query
+// readers are those that ask all the time, each with memory of its own.
+func (c *churn) readers() []func(*rand.Rand) {
+	var queries, keys []indexer.Query
 	for id := range 3 {
-		queries = append(queries, indexer.Query{Model: "m", Tokens: churnPrompt(id)})
+		q := indexer.Query{Model: "m", Tokens: churnPrompt(id)}
+		queries = append(queries, q)
+		keys = append(keys, ask{Query: q, KeySize: 4}.query())
 	}
+	full, brief := c.x.NewReader(), c.x.NewReader()
+	return []func(*rand.Rand){
+		func(*rand.Rand) { c.look(full, queries) },
+		func(*rand.Rand) { c.hurry(brief, keys) },
+	}
+}
+
+// TestRule16_Churn lets writers do the same again and again beside readers, many thousand times: what a source has all
+// the time is always seen, and what it never has is never seen, even where a new source follows on an old one.
+func TestRule16_Churn(t *testing.T) {
 	long := 3 * time.Second
 	if testing.Short() {
 		long /= 5
@@ -220,33 +233,16 @@ func TestRule16_Churn(t *testing.T) {
 	if *minutesFlag > 0 {
 		long = time.Duration(*minutesFlag * float64(time.Minute))
 	}
-	stop := make(chan struct{})
+	c, busy := newChurn()
+	end := time.Now().Add(long)
 	var group sync.WaitGroup
-	forever := func(do func(*rand.Rand), seed int) {
-		group.Go(func() { // stopped by stop, waited for below
-			rng := rand.New(rand.NewPCG(uint64(seed), 5))
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					do(rng)
-				}
+	for i, do := range append(busy, c.readers()...) {
+		group.Go(func() { // ends at the time; waited for below
+			for rng := rand.New(rand.NewPCG(uint64(i), 5)); time.Now().Before(end); {
+				do(rng)
 			}
 		})
 	}
-	for i, w := range writers {
-		forever(w, i)
-	}
-	full, brief := c.x.NewReader(), c.x.NewReader()
-	forever(func(*rand.Rand) { c.look(full, queries) }, 100)
-	keys := slices.Clone(queries)
-	for i := range keys {
-		keys[i].Keys, keys[i].KeySize, keys[i].Tokens = indexer.Keys(keys[i].Tokens, nil, 4, false, indexer.Namespace{}), 4, nil
-	}
-	forever(func(*rand.Rand) { c.hurry(brief, keys) }, 101)
-	time.Sleep(long) // how long to try, no condition to wait for
-	close(stop)
 	group.Wait()
 	t.Logf("looked %d times", c.looked)
 	if c.seen == 0 {
