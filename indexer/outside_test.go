@@ -72,6 +72,9 @@ func (s *site) apply(source int, list ...events.Event) {
 	s.l[source].Apply(&events.Batch{Events: list})
 }
 
+// holder is the worker of a holder, and what it holds.
+func holder(h *indexer.Holder) (worker string, held int) { return h.Ledger.Source().Worker, h.Held }
+
 // want checks what sources hold of the first n blocks of prompt id, in blocks: 0 for one that is not named.
 func (s *site) want(id, n int, held map[int]int) {
 	s.t.Helper()
@@ -92,8 +95,9 @@ func (s *site) want(id, n int, held map[int]int) {
 		s.t.Fatal(err)
 	}
 	found := make(map[string]int)
-	for _, h := range holders {
-		found[h.Ledger.Source().Worker] = h.Held / size
+	for i := range holders {
+		worker, held := holder(&holders[i])
+		found[worker] = held / size
 	}
 	for i := range s.l {
 		worker := fmt.Sprintf("w%d", i)

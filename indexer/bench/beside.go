@@ -127,7 +127,7 @@ func (r *besideRun) ask(ctx context.Context) (CellReport, error) {
 				continue
 			}
 			for i := range list {
-				if list[i].Ledger != r.writer {
+				if !isFrom(&list[i], r.writer) {
 					got.add(list[i : i+1])
 				}
 			}

@@ -82,6 +82,9 @@ func (a *answer) add(list []indexer.Holder) {
 	}
 }
 
+// isFrom says whether a holder is this source.
+func isFrom(h *indexer.Holder, l *indexer.Ledger) bool { return h.Ledger == l }
+
 // tokensOf appends the tokens of a block.
 func tokensOf(tokens []uint32, content uint64) []uint32 {
 	return append(tokens, uint32(content), uint32(content>>32))

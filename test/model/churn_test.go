@@ -132,8 +132,8 @@ func (c *churn) hurry(r *indexer.Reader, queries []indexer.Query) {
 				c.fail("%v", err)
 			}
 			for i := range holders {
-				worker := holders[i].Ledger.Source().Worker
-				if n := holders[i].Held; n < 4*c.least[worker][id] || n > 4*c.most[worker][id] {
+				worker, n := holder(&holders[i])
+				if n < 4*c.least[worker][id] || n > 4*c.most[worker][id] {
 					c.fail("Holders: %s holds %d tokens of prompt %d", worker, n, id)
 				}
 				seen++
@@ -161,14 +161,14 @@ func (c *churn) look(r *indexer.Reader, queries []indexer.Query) {
 			c.fail("%v", err)
 		}
 		for i := range list {
-			check("Reader.Lookup", id, list[i].Source.Worker, list[i].Held)
+			check("Reader.Lookup", id, list[i].Source.ID(), list[i].Held)
 		}
 		list, err = c.x.Lookup(ctx, queries[id])
 		if err != nil {
 			c.fail("%v", err)
 		}
 		for i := range list {
-			check("Lookup", id, list[i].Source.Worker, list[i].Held)
+			check("Lookup", id, list[i].Source.ID(), list[i].Held)
 		}
 		holders, err := r.Holders(ctx, &queries[id])
 		if err != nil {
@@ -176,7 +176,8 @@ func (c *churn) look(r *indexer.Reader, queries []indexer.Query) {
 		}
 		named := make(map[string]int)
 		for i := range holders {
-			named[holders[i].Ledger.Source().Worker] = holders[i].Held
+			worker, n := holder(&holders[i])
+			named[worker] = n
 		}
 		for worker := range c.least { // who is not named holds nothing
 			check("Holders", id, worker, named[worker])
@@ -191,18 +192,18 @@ func (c *churn) look(r *indexer.Reader, queries []indexer.Query) {
 func newChurn() (c *churn, writers []func(*rand.Rand)) {
 	c = &churn{x: indexer.New(indexer.Options{}), least: map[string][3]int{}, most: map[string][3]int{}}
 	for i, keep := range []int{1, 17, 40, 95} {
-		worker := fmt.Sprintf("keeps-%d", keep)
-		l := c.open(worker)
+		l := c.open(fmt.Sprintf("keeps-%d", keep))
+		worker := l.Source().ID()
 		apply(l, churnStore(0, 0, keep))
 		c.least[worker], c.most[worker] = [3]int{keep, 0, min(keep, churnFork)}, [3]int{churnBlocks, 0, churnFork}
 		if i < 3 { // the last does nothing
 			writers = append(writers, c.steady(l, keep))
 		}
 	}
-	c.most["first"] = [3]int{churnBlocks, 0, churnFork}
-	c.most["other"] = [3]int{0, churnBlocks, 0}
-	c.most["clears"] = [3]int{churnFork, 0, churnBlocks}
-	for _, worker := range []string{"first", "other", "clears"} {
+	c.most["first/0"] = [3]int{churnBlocks, 0, churnFork}
+	c.most["other/0"] = [3]int{0, churnBlocks, 0}
+	c.most["clears/0"] = [3]int{churnFork, 0, churnBlocks}
+	for _, worker := range []string{"first/0", "other/0", "clears/0"} {
 		c.least[worker] = [3]int{}
 	}
 	return c, append(writers, c.passing(), c.clearing(c.open("clears")))

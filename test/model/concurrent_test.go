@@ -17,6 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // history is what a source ever held, and what it held all the time.
 type history struct {
 	sizes []int // of blocks
+	pairs bool  // which are counted in pairs
 	// device and any are all blocks that were held at some time, on the device and in any tier that scores.
 	device, any map[block]bool
 	// always are the blocks that were on the device when readers began and never left it. Nil for a source of several
@@ -81,7 +82,7 @@ func (h *history) run(held map[block]bool, q *Prompt, pairs bool) (longest int) 
 func (w *world) histories() map[string]*history {
 	out := make(map[string]*history)
 	for i, p := range w.list {
-		h := &history{device: map[block]bool{}, any: map[block]bool{}, always: map[block]bool{}}
+		h := &history{pairs: p.conf.PairKeys, device: map[block]bool{}, any: map[block]bool{}, always: map[block]bool{}}
 		out[p.conf.ID()] = h
 		h.sizes = w.script.sizes(i)
 		if w.script.grouped(i) || len(h.sizes) > 1 {
@@ -193,13 +194,13 @@ func (w *world) look(reader *indexer.Reader, a ask, ever map[string]*history) {
 	w.least("Reader.Lookup", err, held, a, prompt, ever)
 	clear(held)
 	holders, err := reader.Holders(context.Background(), &q)
-	for _, m := range holders {
-		src := m.Ledger.Source()
-		h := ever[src.ID()]
-		if most := h.run(h.device, prompt, src.PairKeys); m.Held > most && len(h.sizes) == 1 {
-			w.fail("%s: a holder of %d, ever %d", src.ID(), m.Held, most)
+	for i := range holders {
+		id, n := holder(&holders[i])
+		h := ever[id]
+		if most := h.run(h.device, prompt, h.pairs); n > most && len(h.sizes) == 1 {
+			w.fail("%s: a holder of %d, ever %d", id, n, most)
 		}
-		held[src.ID()] = m.Held
+		held[id] = n
 	}
 	w.least("Holders", err, held, a, prompt, ever)
 }

@@ -186,6 +186,9 @@ func (w *world) twins(q indexer.Query, got []indexer.Match) bool {
 	return true
 }
 
+// holder is the id of a holder's source, and what it holds.
+func holder(h *indexer.Holder) (id string, held int) { return h.Ledger.Source().ID(), h.Held }
+
 // holders compares what a reader that was used before says of both structures with what the full answer says.
 func (w *world) holders(q indexer.Query, matches []indexer.Match) bool {
 	want := make(map[string]int)
@@ -197,12 +200,12 @@ func (w *world) holders(q indexer.Query, matches []indexer.Match) bool {
 	for i, r := range w.readers {
 		list, err := r.Holders(context.Background(), &q)
 		got := make(map[string]int)
-		for _, h := range list {
-			id := h.Ledger.Source().ID()
+		for i := range list {
+			id, held := holder(&list[i])
 			if _, twice := got[id]; twice {
 				w.fail("%s is twice among the holders", id)
 			}
-			got[id] = h.Held
+			got[id] = held
 		}
 		if !maps.Equal(want, got) || err != nil {
 			return w.fail("reader %d: matches (-) and holders (+) differ, %v:\n%s", i, err, cmp.Diff(want, got))
