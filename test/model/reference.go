@@ -169,10 +169,12 @@ func (s *Source) add(h handle, e events.Event) {
 
 // place gives the hashes of a dense store their meaning. No handles and not waiting: the store is refused.
 func (s *Source) place(e events.Event) (handles []handle, waits bool) {
-	for i, h := range e.Hashes {
-		if slices.Contains(e.Hashes[:i], h) || e.HasParent && h == e.Parent {
+	seen := make(map[events.Hash]bool, len(e.Hashes))
+	for _, h := range e.Hashes {
+		if seen[h] || e.HasParent && h == e.Parent {
 			return nil, false
 		}
+		seen[h] = true
 	}
 	sc, at := scope{s.conf.Model, e.Salt, e.LoraName, e.BlockSize, e.Pairs}, 0
 	if e.HasParent {
