@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -234,6 +235,8 @@ func TestRule16_Churn(t *testing.T) {
 	if *minutesFlag > 0 {
 		long = time.Duration(*minutesFlag * float64(time.Minute))
 	}
+	// More threads than processors: the system interrupts them wherever they are.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8 * runtime.NumCPU()))
 	c, busy := newChurn()
 	end := time.Now().Add(long)
 	var group sync.WaitGroup
