@@ -43,6 +43,9 @@ var contract = map[string][]string{
 	"bench":          {},
 	"bench pinned":   {"json", "reps", "scale", "own-hashes"},
 	"bench mooncake": {"json", "reps", "cap", "copies", "trace"},
+	"bench wide":     {"json", "reps", "own-hashes"},
+	"bench beside":   {"json", "reps", "scale", "own-hashes"},
+	"bench gc":       {"json", "reps", "scale", "own-hashes"},
 	"version":        {},
 }
 
