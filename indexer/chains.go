@@ -119,6 +119,16 @@ func (t *chains) descend(c *chain, n int, key Key) *chain {
 	return kid
 }
 
+func (t *chains) up(p place) (parent place, key Key, root bool) {
+	id, n := p.split()
+	c := t.list[id]
+	key = Key(c.keys.view()[n-1])
+	if n > 1 {
+		return c.at(n - 1), key, false
+	}
+	return c.parent.at(int(c.fork)), key, c.parent.parent == nil
+}
+
 func (t *chains) release(p place) {
 	id, _ := p.split()
 	c := t.list[id]

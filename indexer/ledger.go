@@ -95,9 +95,12 @@ func (l *Ledger) Source() events.Source { return l.src }
 
 // Apply applies one batch: its events in order, each fault costing one event (rule 10). The batch is not kept.
 func (l *Ledger) Apply(b *events.Batch) {
-	x := l.x
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	l.x.mu.Lock()
+	defer l.x.mu.Unlock()
+	l.applyBatchLocked(b)
+}
+
+func (l *Ledger) applyBatchLocked(b *events.Batch) {
 	if l.closed {
 		return
 	}
@@ -125,9 +128,9 @@ func (l *Ledger) Apply(b *events.Batch) {
 	l.dropHintsLocked()
 	l.deflateLocked()
 	l.weighLocked()
-	x.tree.settle()
+	l.x.tree.settle()
 	l.doubt(DoubtOrphans, l.orphans.blocks > 0)
-	x.version.Add(1)
+	l.x.version.Add(1)
 }
 
 func (l *Ledger) applyLocked(e *events.Event) {
