@@ -45,6 +45,18 @@ func (w *Writer) Export(s *Saved) bool {
 	return true
 }
 
+// Export is the ledger's book.
+func (l *Ledger) Export() *Book {
+	var c copier
+	b := new(Book)
+	c.reset()
+	l.x.mu.Lock()
+	c.copyLocked(l, b)
+	l.x.mu.Unlock()
+	c.order(0, b)
+	return b
+}
+
 // copier copies ledgers. Its memory is used again.
 type copier struct {
 	blocks []copiedBlock

@@ -9,9 +9,18 @@ import (
 
 // orderer puts a ledger's blocks into the order of a Book. Its memory is used again.
 type orderer struct {
-	nodes []orderedNode
-	runs  []orderedRun
-	stack []int
+	pieces []piece
+	nodes  []orderedNode
+	runs   []orderedRun
+	stack  []int
+}
+
+// piece is blocks from..to-1 of a copy, which lie at places that follow each other; of one that only leads to some, that
+// one alone.
+type piece struct {
+	first    place
+	from, to int
+	held     bool
 }
 
 // orderedNode is a block that is in the book once, however many hashes name it.
@@ -31,12 +40,15 @@ type orderedRun struct {
 	at         int // where it begins in the book, -1 before it is there
 }
 
-// order fills b from the copy, which it sorts. In a sorted copy most blocks follow the one before them.
+// order fills b from the copy. Where places are held under several hashes it sorts the copy.
 func (o *orderer) order(copied []copiedBlock, b *Book) {
-	slices.SortFunc(copied, func(a, b copiedBlock) int {
-		return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.hash.Hi, b.hash.Hi), cmp.Compare(a.hash.Lo, b.hash.Lo), cmp.Compare(b.mask, a.mask))
-	})
-	o.collect(copied)
+	o.cut(copied)
+	if !o.collect(copied) {
+		slices.SortFunc(copied, func(a, b copiedBlock) int {
+			return cmp.Or(cmp.Compare(a.place, b.place), cmp.Compare(a.hash.Hi, b.hash.Hi), cmp.Compare(a.hash.Lo, b.hash.Lo), cmp.Compare(b.mask, a.mask))
+		})
+		o.whole(copied)
+	}
 	o.link()
 	b.Keys, b.Runs, b.Held, b.Hashes = slices.Grow(b.Keys[:0], len(o.nodes)), b.Runs[:0], b.Held[:0], slices.Grow(b.Hashes[:0], len(copied))
 	for i := range o.runs {
@@ -51,24 +63,70 @@ func (o *orderer) order(copied []copiedBlock, b *Book) {
 	}
 }
 
-// collect makes nodes and runs of a sorted copy.
-func (o *orderer) collect(copied []copiedBlock) {
-	o.nodes, o.runs = o.nodes[:0], o.runs[:0]
+// cut makes pieces of a copy and sorts them. A book lies in runs, so they are far fewer than blocks.
+func (o *orderer) cut(copied []copiedBlock) {
+	o.pieces = o.pieces[:0]
 	for i := range copied {
 		c := &copied[i]
-		n := len(o.nodes)
-		if n > 0 && o.nodes[n-1].place == c.place {
-			o.nodes[n-1].end = i + 1
-			continue
-		}
-		o.nodes = append(o.nodes, orderedNode{
-			place: c.place, parent: c.parent, first: i, end: i + 1, root: c.root, scope: c.scope, key: c.key,
-		})
-		if n > 0 && !c.root && o.nodes[n-1].place == c.parent {
-			o.runs[len(o.runs)-1].end = n + 1
+		if i > 0 && c.mask != 0 && copied[i-1].mask != 0 && c.place == copied[i-1].place+1 {
+			o.pieces[len(o.pieces)-1].to = i + 1
 		} else {
-			o.runs = append(o.runs, orderedRun{first: n, end: n + 1, parent: -1, at: -1})
+			o.pieces = append(o.pieces, piece{first: c.place, from: i, to: i + 1, held: c.mask != 0})
 		}
+	}
+	slices.SortFunc(o.pieces, func(a, b piece) int {
+		switch {
+		case a.first != b.first:
+			return cmp.Compare(a.first, b.first)
+		case a.held == b.held:
+			return 0
+		case a.held:
+			return -1
+		default:
+			return 1
+		}
+	})
+}
+
+// collect makes nodes and runs of sorted pieces. It is false when a place is held twice.
+func (o *orderer) collect(copied []copiedBlock) bool {
+	o.nodes, o.runs = o.nodes[:0], o.runs[:0]
+	for _, p := range o.pieces {
+		if n := len(o.nodes); n > 0 && p.first <= o.nodes[n-1].place {
+			if p.held {
+				return false
+			}
+			continue // it is held
+		}
+		for i := p.from; i < p.to; i++ {
+			o.add(&copied[i], i)
+		}
+	}
+	return true
+}
+
+// whole makes nodes and runs of a sorted copy.
+func (o *orderer) whole(copied []copiedBlock) {
+	o.nodes, o.runs = o.nodes[:0], o.runs[:0]
+	for i := range copied {
+		if n := len(o.nodes); n > 0 && o.nodes[n-1].place == copied[i].place {
+			o.nodes[n-1].end = i + 1
+		} else {
+			o.add(&copied[i], i)
+		}
+	}
+}
+
+// add appends a node. Most follow the one before.
+func (o *orderer) add(c *copiedBlock, at int) {
+	n := len(o.nodes)
+	o.nodes = append(o.nodes, orderedNode{
+		place: c.place, parent: c.parent, first: at, end: at + 1, root: c.root, scope: c.scope, key: c.key,
+	})
+	if n > 0 && !c.root && o.nodes[n-1].place == c.parent {
+		o.runs[len(o.runs)-1].end = n + 1
+	} else {
+		o.runs = append(o.runs, orderedRun{first: n, end: n + 1, parent: -1, at: -1})
 	}
 }
 

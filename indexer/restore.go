@@ -48,12 +48,30 @@ func (w *Writer) restore(b *Book, until int64) error {
 			return nil // another stream owns that rank now, which was counted
 		}
 	}
-	w.x.mu.Lock()
-	defer w.x.mu.Unlock()
+	return l.restore(b, until)
+}
+
+// Restore takes over a book, as Writer.Restore does for a whole stream.
+func (l *Ledger) Restore(b *Book, within time.Duration) error {
+	if err := b.Check(); err != nil {
+		return err
+	}
+	return l.restore(b, time.Now().Add(within).UnixNano())
+}
+
+func (l *Ledger) restore(b *Book, until int64) error {
+	l.x.mu.Lock()
+	defer l.x.mu.Unlock()
 	if l.closed || l.stats.handles.Load() > 0 {
 		return fmt.Errorf("%w: the ledger is in use", ErrBook)
 	}
 	return l.restoreLocked(b, until)
+}
+
+// Proven says that the engine is the one of which the state was restored.
+func (l *Ledger) Proven() {
+	l.doubt(DoubtResumed, false)
+	l.fresh.until.Store(0)
 }
 
 // forget undoes Restore.
@@ -71,12 +89,7 @@ func (w *Writer) forget() {
 }
 
 // Proven says that the engine is the one of which the state was restored.
-func (w *Writer) Proven() {
-	w.each(func(l *Ledger) {
-		l.doubt(DoubtResumed, false)
-		l.fresh.until.Store(0)
-	})
-}
+func (w *Writer) Proven() { w.each((*Ledger).Proven) }
 
 // Resumed is where the stream goes on, false at its beginning.
 func (w *Writer) Resumed() (events.Cursor, bool) {

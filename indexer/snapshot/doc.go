@@ -20,7 +20,6 @@
 //     options with ErrVersion. Neither gives up any part of its content.
 //  2. What a file claims is checked against what there is of it before anything is allocated for it.
 //  3. The file under its name is always whole: it is written under another one, synced, and renamed.
-//  4. The same content gives the same file, but for the time of creation.
 //
 // A File is read by one goroutine at a time; so is a Writer used.
 //

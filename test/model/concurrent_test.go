@@ -59,7 +59,7 @@ func TestModel_Rule16_ReadersBesideWriters(t *testing.T) {
 			h := history{device: map[string]bool{}, any: map[string]bool{}}
 			for range steps / len(w.list) * 3 {
 				s := p.gen.step()
-				if s.kind == stepReopen {
+				if s.kind == stepReopen || s.kind == stepRestart {
 					s.kind = stepReset // a reader may ask between the two; that is not what is tested here
 				}
 				scripts[i] = append(scripts[i], s)

@@ -95,6 +95,7 @@ const (
 	stepReset
 	stepGap
 	stepReopen
+	stepRestart // the index is another process's, and goes on from what this one saved
 )
 
 // generator writes the script of one source.
@@ -115,6 +116,8 @@ func (g *generator) step() step {
 		return step{kind: stepGap}
 	case n == 2:
 		return step{kind: stepReopen}
+	case n == 3:
+		return step{kind: stepRestart}
 	case n < 6:
 		return step{batch: events.Batch{Events: append(g.some(2), append([]events.Event{{Kind: events.Cleared}}, g.some(2)...)...)}}
 	case n < 12:

@@ -91,6 +91,21 @@ func (w *world) run(p *pair, s step) {
 			old.Apply(&events.Batch{Events: p.gen.past}) // late events of a closed source go nowhere
 		}
 		w.open(p)
+	case stepRestart:
+		p.model.ForgetWaiting()
+		books := []*indexer.Book{p.ledger.Export(), p.twin.Export()}
+		p.ledger.Close()
+		p.twin.Close()
+		w.open(p)
+		for i, l := range []*indexer.Ledger{p.twin, p.ledger} { // each from the other's
+			if err := l.Restore(books[i], time.Hour); err != nil {
+				w.t.Error(err)
+			}
+			if l.Stats().Bound.Doubt&indexer.DoubtResumed == 0 {
+				w.t.Error("restored, and no doubt about it")
+			}
+			l.Proven()
+		}
 	}
 }
 
