@@ -9,7 +9,7 @@ type Feed struct {
 	sink    Sink
 	tracker Tracker
 	epoch   string
-	lossy   bool // batches of this life were lost
+	lossy   bool   // batches of this life were lost
 	cursor  uint64 // number it was resumed behind
 	proven  func() // nil once it was called, or never will be
 }
@@ -24,6 +24,9 @@ func (f *Feed) Resume(c Cursor, proven func()) {
 	f.tracker.Resume(c)
 	f.epoch, f.cursor, f.proven = c.Epoch, c.Seq, proven
 }
+
+// Epoch is the id of the publisher's life, "" if it sends none.
+func (f *Feed) Epoch() string { return f.epoch }
 
 // prove tells that the publisher is the one of the cursor.
 func (f *Feed) prove() {

@@ -5,9 +5,11 @@
 //
 //	in:  payloads of a stream   -> Writer (an events.Sink) -> Ledger
 //	     decoded events.Batch   -> Ledger.Apply
+//	     what another process saved of a stream -> Writer.Restore
 //	     resets, gaps, silence  -> Ledger.Reset, Gap, Joined
 //	out: Query (tokens or keys) -> Index.Lookup -> one Match for every source of the model
 //	     the same into memory that is used again -> Reader.Lookup; only who holds it, and how far -> Reader.Holders
+//	     all of a stream, to be restored -> Writer.Export
 //	     counts                 -> Index.Stats, Ledger.Stats; who holds what -> Index.Holdings, Ledger.Scopes
 //
 // A Ledger is the book of one source: what its engine hashes mean, and how many copies of each block it stored into
@@ -74,5 +76,6 @@
 // # What it is not
 //
 // It does not choose: scores are package scorer's. It talks to no engine: package events does. It stores no tokens, so
-// it cannot say what a block contains, and it keeps nothing across restarts.
+// it cannot say what a block contains. It keeps nothing across restarts by itself: package snapshot does, by Export and
+// Restore.
 package indexer

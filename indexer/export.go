@@ -27,12 +27,21 @@ func (w *Writer) Export(s *Saved) bool {
 	s.Source, s.Partial = w.src, w.partial.Load()
 	s.Books = slices.Grow(s.Books[:0], len(ledgers))[:len(ledgers)]
 	s.copier.reset()
+	blocks := 0
+	for _, l := range ledgers {
+		blocks += int(l.stats.handles.Load())
+	}
+	s.copier.blocks = slices.Grow(s.copier.blocks, blocks+blocks/8) // before the index is locked
 	w.x.mu.Lock()
 	s.Cursor = w.cursor
 	ok := w.applied && !w.main.closed
 	for i, l := range ledgers {
-		if ok {
-			s.copier.copyLocked(l, &s.Books[i])
+		if !ok {
+			break
+		}
+		s.copier.copyLocked(l, &s.Books[i])
+		if d := Doubt(l.doubts.Load()); w.restored && !l.neverProven {
+			s.Books[i].Doubts = Bound{Doubt: d &^ DoubtResumed}.Reasons() // the cursor is still that of the proof to come
 		}
 	}
 	w.x.mu.Unlock()
@@ -110,7 +119,6 @@ func (c *copier) copyLocked(l *Ledger, b *Book) {
 		return at
 	}
 	tree, before := l.x.tree, place(0)
-	c.blocks = slices.Grow(c.blocks, int(l.stats.handles.Load()))
 	l.eachLocked(func(h events.Hash, s *scope, p place, m mask) {
 		d := copiedBlock{place: p, hash: h, mask: m, scope: number(s)}
 		d.parent, d.key, d.root = tree.up(p)
@@ -178,7 +186,7 @@ func (l *Ledger) metaLocked() BookMeta {
 	c := &l.stats
 	m := BookMeta{
 		Rank: l.src.Rank, Sequence: l.fresh.sequence.Load(), Heard: l.fresh.heard.Load(),
-		Doubts:   Bound{Doubt: Doubt(l.doubts.Load()) &^ DoubtResumed}.Reasons(),
+		Doubts:   Bound{Doubt: Doubt(l.doubts.Load())}.Reasons(),
 		Offloads: l.offloads, Outlived: l.outlived, Waiting: l.orphans.stores,
 		Counters: BookCounters{
 			Batches: c.batches.Load(), ReuseReports: c.reports.Load(), Replayed: c.replayed.Load(), Bytes: c.bytes.Load(),

@@ -36,7 +36,9 @@ type Ledger struct {
 	// offloads: blocks lie, or lay since the last reset, in tiers that survive some engines' clear; outlived: there may
 	// have been some at the last clear.
 	offloads, outlived bool
-	hinted             []*block // blocks whose identity the current batch tells
+	// neverProven: the ledger was restored from one that had gone on without a proof, so no later proof is enough.
+	neverProven bool
+	hinted      []*block // blocks whose identity the current batch tells
 	// slim has the blocks of which little is to be said, blocks the others; nil: blocks has all. What a batch made or took
 	// out of the slim is loose until its end.
 	slim  *slim

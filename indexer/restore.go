@@ -32,7 +32,7 @@ func (w *Writer) Restore(s *Saved, within time.Duration) error {
 	}
 	w.partial.Store(s.Partial)
 	w.x.mu.Lock()
-	w.cursor, w.applied = s.Cursor, true
+	w.cursor, w.applied, w.restored = s.Cursor, true, true
 	w.x.mu.Unlock()
 	return nil
 }
@@ -70,7 +70,9 @@ func (l *Ledger) restore(b *Book, until int64) error {
 
 // Proven says that the engine is the one of which the state was restored.
 func (l *Ledger) Proven() {
-	l.doubt(DoubtResumed, false)
+	if !l.neverProven {
+		l.doubt(DoubtResumed, false)
+	}
 	l.fresh.until.Store(0)
 }
 
@@ -90,13 +92,6 @@ func (w *Writer) forget() {
 
 // Proven says that the engine is the one of which the state was restored.
 func (w *Writer) Proven() { w.each((*Ledger).Proven) }
-
-// Resumed is where the stream goes on, false at its beginning.
-func (w *Writer) Resumed() (events.Cursor, bool) {
-	w.x.mu.Lock()
-	defer w.x.mu.Unlock()
-	return w.cursor, w.applied
-}
 
 // restoreLocked fills an empty ledger from a checked book. Needs x.mu.
 func (l *Ledger) restoreLocked(b *Book, until int64) error {
@@ -119,6 +114,7 @@ func (l *Ledger) restoreLocked(b *Book, until int64) error {
 	if err != nil {
 		return err
 	}
+	l.neverProven = doubts&DoubtResumed != 0
 	l.doubts.Store(uint32(doubts&^DoubtOrphans | DoubtResumed))
 	if b.Waiting > 0 {
 		l.Reject(events.ReasonOrphanDropped)

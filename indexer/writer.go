@@ -23,9 +23,10 @@ type Writer struct {
 	// unread counts payloads of which not all could be read.
 	unread atomic.Uint64
 
-	// cursor is behind the batch applied last, if applied. Both are guarded by x.mu, so that they are the books'.
-	cursor  events.Cursor
-	applied bool
+	// cursor is behind the batch applied last, if applied; restored: that was before Restore. All are guarded by x.mu, so
+	// that they are the books'.
+	cursor            events.Cursor
+	applied, restored bool
 
 	mu     sync.Mutex      // guards ranks and closed; taken before the index's
 	ranks  map[int]*Ledger // of other ranks than the stream's
@@ -67,8 +68,12 @@ func (w *Writer) Apply(seq uint64, payload []byte, received time.Time) {
 	}
 	w.x.mu.Lock()
 	l.applyBatchLocked(&w.batch)
-	w.cursor, w.applied = events.CursorAt(seq, payload, received), true
+	first := w.restored
+	w.cursor, w.applied, w.restored = events.CursorAt(seq, payload, received), true, false
 	w.x.mu.Unlock()
+	if first {
+		w.each(func(o *Ledger) { o.fresh.until.Store(0) })
+	}
 	// Last, so that whoever sees the number finds the batch applied.
 	w.main.heard(seq, received, len(payload))
 	if l != w.main {
@@ -129,7 +134,7 @@ func (w *Writer) Reset() {
 	w.partial.Store(true)
 	w.each((*Ledger).Reset)
 	w.x.mu.Lock()
-	w.applied = false // after: no cursor may stand for books that are another life's
+	w.applied, w.restored = false, false // after: no cursor may stand for books that are another life's
 	w.x.mu.Unlock()
 }
 
