@@ -33,7 +33,8 @@ type Book struct {
 	// Keys are the blocks, each after the one that it follows. Runs say which that is.
 	Keys []Key
 	Runs []KeyRun
-	// Held says which blocks are held and where, by ascending first block; Hashes has one entry for each, in that order.
+	// Held says which blocks are held and where, ascending: a run begins no earlier than where the one before ends. Hashes
+	// has an entry for each, in that order; a block under several hashes has several.
 	Held   []HeldRun
 	Hashes []events.Hash
 	// Copies counts those that are more than one, by ascending position in Hashes.
@@ -155,13 +156,13 @@ func (b *Book) Check() error {
 }
 
 func (b *Book) checkHeld(bad func(string, ...any) error) error {
-	hashes, first := 0, 0
+	hashes, least := 0, 0
 	for _, r := range b.Held {
-		if r.Blocks <= 0 || r.First < first || r.First > len(b.Keys) || r.Blocks > len(b.Keys)-r.First ||
+		if r.Blocks <= 0 || r.First < least || r.First > len(b.Keys) || r.Blocks > len(b.Keys)-r.First ||
 			r.Blocks > len(b.Hashes)-hashes || r.Mask == 0 || r.Mask>>(len(b.Groups)*events.TierCount) != 0 {
 			return bad("%d blocks held from %d on as %#x", r.Blocks, r.First, r.Mask)
 		}
-		first = r.First
+		least = r.First + r.Blocks - 1
 		hashes += r.Blocks
 	}
 	if hashes != len(b.Hashes) {

@@ -23,6 +23,9 @@ func (w *Writer) Restore(s *Saved, within time.Duration) error {
 	if len(s.Books) == 0 || s.Books[0].Rank != w.src.Rank {
 		return fmt.Errorf("%w: none of rank %d", ErrBook, w.src.Rank)
 	}
+	if w.main.stats.handles.Load() > 0 {
+		return fmt.Errorf("%w: the writer is in use", ErrBook)
+	}
 	until := time.Now().Add(within).UnixNano()
 	for i := range s.Books {
 		if err := w.restore(&s.Books[i], until); err != nil {
