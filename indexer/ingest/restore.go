@@ -71,8 +71,10 @@ func (f *Fleet) Restore(configured []Worker, file *snapshot.File) (Restored, err
 func readWorkers(text []byte, limit int) (list []savedWorker, err error) {
 	bad := func(err error) error { return fmt.Errorf("%w: workers: %w", snapshot.ErrDamaged, err) }
 	dec := json.NewDecoder(bytes.NewReader(text))
-	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
-		return nil, bad(fmt.Errorf("%v is no list: %w", t, err))
+	if t, err := dec.Token(); err != nil {
+		return nil, bad(err)
+	} else if t != json.Delim('[') {
+		return nil, bad(fmt.Errorf("%v is no list", t))
 	}
 	for dec.More() {
 		var w savedWorker

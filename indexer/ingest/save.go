@@ -19,7 +19,7 @@ type savedWorker struct {
 // Save writes the fleet and what its sources hold to a snapshot. Each source is saved as of one batch, not all as of one
 // moment. skipped counts sources that hold nothing to go on from, or do not fit a snapshot.
 func (f *Fleet) Save(out *snapshot.Writer) (saved, skipped int, err error) {
-	var workers []savedWorker
+	workers := []savedWorker{} // a list, if an empty one
 	var sources []*source
 	f.mu.Lock()
 	for _, id := range slices.Sorted(maps.Keys(f.workers)) {
