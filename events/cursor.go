@@ -13,11 +13,13 @@ type Cursor struct {
 	Seq, Sum uint64
 	// Epoch is the id of the publisher's life, empty if it sends none.
 	Epoch string
+	// Lossy: batches of that life were lost before the cursor.
+	Lossy bool
 	// At is when the batch arrived.
 	At time.Time
 }
 
-// CursorAt is the cursor behind batch seq with this payload. The epoch is left empty.
+// CursorAt is the cursor behind batch seq with this payload. The rest is left empty.
 func CursorAt(seq uint64, payload []byte, at time.Time) Cursor {
 	return Cursor{Seq: seq, Sum: xxhash.Sum64(payload), At: at}
 }

@@ -22,7 +22,7 @@ func NewFeed(sink Sink) *Feed { return &Feed{sink: sink} }
 // else goes on with the next number may be another one that has got as far.
 func (f *Feed) Resume(c Cursor, proven func()) {
 	f.tracker.Resume(c)
-	f.epoch, f.cursor, f.proven = c.Epoch, c.Seq, proven
+	f.epoch, f.lossy, f.cursor, f.proven = c.Epoch, c.Lossy, c.Seq, proven
 }
 
 // Epoch is the id of the publisher's life, "" if it sends none.

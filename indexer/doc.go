@@ -51,7 +51,8 @@
 //  9. A store whose parent is not known waits. When the parent comes it and those that wait for it apply; copies that
 //     were removed meanwhile do not, but still give those behind them their place.
 //  10. One bad event, or one unknown hash of an event, costs itself and is counted by its reason.
-//  11. A reset and, by default, a gap drop what was held. A gap that is kept is flagged until the next clear.
+//  11. A reset and, by default, a gap drop what was held. A gap that is kept is flagged until the next clear. So is what was
+//     restored, unless the engine is proven to be the same.
 //  12. A closed source is in no answer, and nothing still under way brings it back. A silent one is flagged.
 //  13. Every Match carries its freshness and whether it is exact, a bound or an estimate, with reasons.
 //  16. Lookup takes no lock that a writer holds.

@@ -24,6 +24,7 @@ type resumed struct {
 func (l *loop) resume(c events.Cursor, proven func()) {
 	l.track.Resume(c)
 	l.setEpoch([]byte(c.Epoch))
+	l.lossy = c.Lossy
 	l.resumed = resumed{cursor: c.Seq, proven: proven, waiting: true, since: time.Now()}
 }
 

@@ -24,7 +24,7 @@ import (
 func sample() *indexer.Saved {
 	return &indexer.Saved{
 		Source:  events.Source{Worker: "w", Engine: events.EngineVLLM, Model: "m", Unpublished: []events.Hidden{events.HiddenWindow}},
-		Cursor:  events.Cursor{Seq: 7, Sum: 1 << 63, Epoch: "\xff\x00e", At: time.Unix(3, 4)},
+		Cursor:  events.Cursor{Seq: 7, Sum: 1 << 63, Epoch: "\xff\x00e", Lossy: true, At: time.Unix(3, 4)},
 		Partial: true,
 		Books: []indexer.Book{{
 			BookMeta: indexer.BookMeta{

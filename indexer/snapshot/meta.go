@@ -23,6 +23,7 @@ type cursorMeta struct {
 	Seq   uint64 `json:"seq"`
 	Sum   uint64 `json:"sum"`
 	Epoch []byte `json:"epoch,omitempty"`
+	Lossy bool   `json:"lossy,omitempty"`
 	At    int64  `json:"at"` // Unix nanoseconds
 }
 
@@ -35,14 +36,18 @@ var ErrTooLarge = errors.New("description is too large")
 func metaOf(s *indexer.Saved) streamMeta {
 	return streamMeta{
 		Source: s.Source, Partial: s.Partial,
-		Cursor: cursorMeta{Seq: s.Cursor.Seq, Sum: s.Cursor.Sum, Epoch: []byte(s.Cursor.Epoch), At: s.Cursor.At.UnixNano()},
+		Cursor: cursorMeta{
+			Seq: s.Cursor.Seq, Sum: s.Cursor.Sum, Epoch: []byte(s.Cursor.Epoch), Lossy: s.Cursor.Lossy, At: s.Cursor.At.UnixNano(),
+		},
 	}
 }
 
 // fill is the inverse of metaOf.
 func (m *streamMeta) fill(s *indexer.Saved) {
 	s.Source, s.Partial = m.Source, m.Partial
-	s.Cursor = events.Cursor{Seq: m.Cursor.Seq, Sum: m.Cursor.Sum, Epoch: string(m.Cursor.Epoch), At: time.Unix(0, m.Cursor.At)}
+	s.Cursor = events.Cursor{
+		Seq: m.Cursor.Seq, Sum: m.Cursor.Sum, Epoch: string(m.Cursor.Epoch), Lossy: m.Cursor.Lossy, At: time.Unix(0, m.Cursor.At),
+	}
 }
 
 // readMeta reads one small part.

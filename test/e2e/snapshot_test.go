@@ -60,11 +60,12 @@ func (e *engine) unheard(traffic *rand.Rand, n int) (last uint64) {
 // A server that was stopped goes on where it ended: the engine replays the batches that were missed and no other, and
 // every answer is again what the engine takes from its cache (rules 1, 8 and 11).
 func TestRule8_SnapshotGoesOn(t *testing.T) {
-	for i, form := range []string{"vllm", "vllm-array", "sglang"} {
-		t.Run(form, func(t *testing.T) {
+	for i, form := range []string{"vllm", "vllm-array", "sglang", "vllm"} {
+		dial := i == 3
+		t.Run(fmt.Sprint(form, " dial=", dial), func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "index.snapshot")
-			e := startEngine(t, engineConfig{id: "w0", form: form, replay: true, blocks: 48})
+			e := startEngine(t, engineConfig{id: "w0", form: form, dial: dial, replay: true, blocks: 48})
 			s := serveFleet(t, []*engine{e}, "--snapshot", file)
 			if got := s.snapshot(t); got.Outcome != "none" {
 				t.Errorf("at the first start: %v", got)
@@ -82,7 +83,7 @@ func TestRule8_SnapshotGoesOn(t *testing.T) {
 				}
 				s = serveFleet(t, []*engine{e}, "--snapshot", file)
 				st := s.reached(t, "w0", 0, missed)
-				if got := st.ReplayedBatches - before.ReplayedBatches; got != missed-last {
+				if got := st.ReplayedBatches - before.ReplayedBatches; got != missed-last && !dial { // an engine that dials queues for us what it publishes meanwhile
 					t.Errorf("%d batches replayed, %d were missed", got, missed-last)
 				}
 				if st.Resets != before.Resets || st.Gaps != before.Gaps {
@@ -186,7 +187,7 @@ func TestRule13_SnapshotWithoutReplay(t *testing.T) {
 
 // A snapshot that is damaged is refused: the server begins empty, says so, and is right. So it is with one of which only
 // a part was written.
-func TestRule14_DamagedSnapshot(t *testing.T) {
+func TestRule11_DamagedSnapshot(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "index.snapshot")
 	e := startEngine(t, engineConfig{id: "w0", replay: true, blocks: 48})
