@@ -34,6 +34,7 @@ func (w *Writer) Export(s *Saved) bool {
 	s.copier.blocks = slices.Grow(s.copier.blocks, blocks+blocks/8) // before the index is locked
 	w.x.mu.Lock()
 	s.Cursor = w.cursor
+	s.Partial = s.Partial && (!w.restored || w.wasPartial)
 	s.Cursor.Lossy = events.State(w.main.fresh.state.Load()) == events.StateGap || w.restored && w.cursor.Lossy
 	ok := w.applied && !w.main.closed
 	for i, l := range ledgers {

@@ -33,9 +33,9 @@ func (w *Writer) Restore(s *Saved, within time.Duration) error {
 			return fmt.Errorf("%s, rank %d: %w", w.src.Worker, s.Books[i].Rank, err)
 		}
 	}
-	w.partial.Store(s.Partial)
+	w.partial.Store(true)
 	w.x.mu.Lock()
-	w.cursor, w.applied, w.restored = s.Cursor, true, true
+	w.cursor, w.applied, w.restored, w.wasPartial = s.Cursor, true, true, s.Partial
 	w.x.mu.Unlock()
 	return nil
 }
@@ -94,7 +94,12 @@ func (w *Writer) forget() {
 }
 
 // Proven says that the engine is the one of which the state was restored.
-func (w *Writer) Proven() { w.each((*Ledger).Proven) }
+func (w *Writer) Proven() {
+	if !w.main.neverProven {
+		w.partial.Store(w.wasPartial)
+	}
+	w.each((*Ledger).Proven)
+}
 
 // restoreLocked fills an empty ledger from a checked book. Needs x.mu.
 func (l *Ledger) restoreLocked(b *Book, until int64) error {

@@ -176,6 +176,47 @@ func TestRule13_RestoredIsFlagged(t *testing.T) {
 	}
 }
 
+// What decides later, though it does not show yet, is restored too.
+func TestRule13_RestoredHistory(t *testing.T) {
+	doubts := func(r *rig, id string) Doubt { return r.match(id, span(1, 9)).Bound.Doubt }
+	other := []any{1.5, []any{chainOf(1, 2)}, 6}
+
+	// A rank that is heard of for the first time has missed nothing, if nothing was missed before and it is proven.
+	r := newRig(t, "w/0")
+	r.apply("w/0", chainOf(1, 2))
+	for _, proven := range []bool{true, false} {
+		n := r.again(time.Hour).again(time.Hour)
+		if proven {
+			n.w["w/0"].Proven()
+		}
+		n.batch("w/0", other)
+		if got := doubts(n, "w/6"); (got == 0) != proven || got&^DoubtHistory != 0 {
+			t.Errorf("proven %v: %b", proven, got)
+		}
+	}
+	r.w["w/0"].Gap(1, 2)
+	r.apply("w/0", chainOf(1, 2))
+	n := r.again(time.Hour)
+	n.w["w/0"].Proven()
+	n.batch("w/0", other)
+	if got := doubts(n, "w/6"); got != DoubtHistory {
+		t.Errorf("after a gap: %b", got)
+	}
+
+	// Blocks may have outlived a clear on slower tiers; a first store there shows that there are such tiers.
+	r = newRig(t, "w/0")
+	r.w["w/0"].Joined(3, false)
+	r.apply("w/0", cleared(), chainOf(1, 2))
+	for _, rig := range []*rig{r, r.again(time.Hour)} {
+		rig.w["w/0"].Proven()
+		before := doubts(rig, "w/0")
+		rig.apply("w/0", store(hashes(3), 2, sequence(9, 12), 4, nil, "CPU"))
+		if after := doubts(rig, "w/0"); before != 0 || after != DoubtTiers {
+			t.Errorf("%b, then %b", before, after)
+		}
+	}
+}
+
 // Nothing is saved of a stream that has applied nothing in this life, or is closed.
 func TestExport_Nothing(t *testing.T) {
 	r := newRig(t, "w/0")

@@ -27,6 +27,8 @@ type Writer struct {
 	// that they are the books'.
 	cursor            events.Cursor
 	applied, restored bool
+	// wasPartial is partial as it was restored. It counts once the source is proven.
+	wasPartial bool
 
 	mu     sync.Mutex      // guards ranks and closed; taken before the index's
 	ranks  map[int]*Ledger // of other ranks than the stream's

@@ -161,3 +161,31 @@ func TestRule11_ResumeAfterAFailedReplay(t *testing.T) {
 		})
 	}
 }
+
+// A batch that came since is no proof of what was before the cursor, though it shows that a lost connection came back to
+// the same publisher.
+func TestRule11_ResumeIsNotProvenByALaterBatch(t *testing.T) {
+	taken := make(chan struct{})
+	pub := serve(t, "PUB", func(n int, c net.Conn) bool {
+		if n > 0 {
+			return true
+		}
+		lives(c, 0, 6, 6)
+		<-taken
+		return false // the connection is lost
+	})
+	router := serve(t, "ROUTER", func(n int, c net.Conn) bool {
+		if n > 0 {
+			replies(c, 0, 6, 8)
+			end(c)
+		}
+		return true // the first question is never answered
+	})
+	o := quick()
+	o.ReplayIdle, o.Idle = 100*time.Millisecond, time.Minute
+	d := goOn(t, source(pub, router), o, 0, 5, "")
+	d.seen(t, "6=0:6", events.StateLive)
+	close(taken)
+	d.seen(t, "8=0:8", events.StateLive)
+	d.reads(t, "6..8 of 0")
+}

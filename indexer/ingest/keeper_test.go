@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/vmihailenco/msgpack/v5"
 
+	"github.com/kvscout/kvscout/events"
 	"github.com/kvscout/kvscout/indexer"
 )
 
@@ -96,6 +97,46 @@ func TestKeeper_WhoGoesOn(t *testing.T) {
 	}
 	if _, got := restarted(t, path); got.Restored.Workers != 2 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// The epoch of a publisher is saved: the same one proves it the same, another one is another life.
+func TestKeeper_Epoch(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	r := newRig(t, Options{})
+	k, _ := r.keeper(path)
+	for id, epoch := range map[string]string{"a": "e", "b": "", "c": strings.Repeat("e", 300)} {
+		r.register(worker(id, "m", 1))
+		m := events.Message{Seq: 4, Payload: stores(t, 1, 2), Epoch: []byte(epoch)}
+		if _, err := r.fleet.Publish(id, 0, []events.Message{m}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := k.Save(); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		id, epoch string
+		held      int
+		flagged   bool
+	}{
+		{"a", "e", 8, false}, {"a", "f", 0, false}, {"b", "", 8, true},
+		{"c", strings.Repeat("e", 300), 0, false}, // too long to be saved, so it cannot be compared
+	} {
+		n, _ := restarted(t, path)
+		m := events.Message{Seq: 5, Payload: stores(t, 50, 1), Epoch: []byte(tc.epoch)}
+		if _, err := n.fleet.Publish(tc.id, 0, []events.Message{m}); err != nil {
+			t.Fatal(err)
+		}
+		matches, err := n.index.Lookup(context.Background(), indexer.Query{Model: "m", Tokens: []uint32{1, 1, 1, 1, 2, 2, 2, 2, 9}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range matches {
+			if got.Source.Worker == tc.id && (got.Held != tc.held || (got.Bound.Doubt&indexer.DoubtResumed != 0) != tc.flagged) {
+				t.Errorf("%s, epoch %.4q: %+v", tc.id, tc.epoch, got)
+			}
+		}
 	}
 }
 
