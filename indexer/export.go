@@ -12,46 +12,49 @@ import (
 // from: no batch was applied since the source was opened or its engine started again, or it is closed. The index is
 // locked only while the books are copied; they are put in order afterwards.
 func (w *Writer) Export(s *Saved) bool {
-	w.mu.Lock()
-	if w.closed {
-		w.mu.Unlock()
-		return false
-	}
-	ledgers := []*Ledger{w.main}
-	for _, l := range w.ranks {
-		ledgers = append(ledgers, l)
-	}
-	w.mu.Unlock()
-	slices.SortFunc(ledgers[1:], func(a, b *Ledger) int { return cmp.Compare(a.src.Rank, b.src.Rank) })
-
-	s.Source, s.Partial = w.src, w.partial.Load()
-	s.Books = slices.Grow(s.Books[:0], len(ledgers))[:len(ledgers)]
+	s.Source = w.src
 	s.copier.reset()
-	blocks := 0
-	for _, l := range ledgers {
-		blocks += int(l.stats.handles.Load())
-	}
-	s.copier.blocks = slices.Grow(s.copier.blocks, blocks+blocks/8) // before the index is locked
-	w.x.mu.Lock()
-	s.Cursor = w.cursor
-	s.Partial = s.Partial && (!w.restored || w.wasPartial)
-	s.Cursor.Lossy = events.State(w.main.fresh.state.Load()) == events.StateGap || w.restored && w.cursor.Lossy
-	ok := w.applied && !w.main.closed
-	for i, l := range ledgers {
-		if !ok {
-			break
-		}
-		s.copier.copyLocked(l, &s.Books[i])
-		if d := Doubt(l.doubts.Load()); w.restored && !l.neverProven {
-			s.Books[i].Doubts = Bound{Doubt: d &^ DoubtResumed}.Reasons() // the cursor is still that of the proof to come
-		}
-	}
-	w.x.mu.Unlock()
-	if !ok {
+	if !w.copy(s) {
 		return false
 	}
 	for i := range s.Books {
 		s.copier.order(i, &s.Books[i])
+	}
+	return true
+}
+
+// copy copies the books of all ranks, in no order yet, and what belongs to them.
+func (w *Writer) copy(s *Saved) bool {
+	w.mu.Lock() // throughout: no rank may come in between
+	defer w.mu.Unlock()
+	if w.closed {
+		return false
+	}
+	ledgers := []*Ledger{w.main}
+	blocks := w.main.stats.handles.Load()
+	for _, l := range w.ranks {
+		ledgers = append(ledgers, l)
+		blocks += l.stats.handles.Load()
+	}
+	slices.SortFunc(ledgers[1:], func(a, b *Ledger) int { return cmp.Compare(a.src.Rank, b.src.Rank) })
+	s.Books = slices.Grow(s.Books[:0], len(ledgers))[:len(ledgers)]
+	s.copier.blocks = slices.Grow(s.copier.blocks, int(blocks+blocks/8)) // before the index is locked
+
+	w.x.mu.Lock()
+	defer w.x.mu.Unlock()
+	if !w.applied {
+		return false
+	}
+	s.Cursor, s.Partial = w.cursor, w.partial.Load()
+	s.Cursor.Lossy = events.State(w.main.fresh.state.Load()) == events.StateGap || w.restored && w.cursor.Lossy
+	if w.restored {
+		s.Partial = s.Partial && w.wasPartial
+	}
+	for i, l := range ledgers {
+		s.copier.copyLocked(l, &s.Books[i])
+		if d := Doubt(l.doubts.Load()); w.restored && !l.neverProven {
+			s.Books[i].Doubts = Bound{Doubt: d &^ DoubtResumed}.Reasons() // the cursor is still that of the proof to come
+		}
 	}
 	return true
 }

@@ -217,6 +217,47 @@ func TestRule13_RestoredHistory(t *testing.T) {
 	}
 }
 
+// What is exported while batches arrive is what the batch of the cursor left, on every rank, and none other (rule 8). Each
+// batch stores one block.
+func TestRule8_ExportIsAsOfOneBatch(t *testing.T) {
+	const batches = 3000
+	r := newRig(t, "w/0")
+	w := r.w["w/0"]
+	var payloads [][]byte
+	for i := range batches {
+		payloads = append(payloads, mustPack(t, []any{1.5, []any{store(hashes(i+1), nil, sequence(4*i, 4*i+3), 4)}, i % 3}))
+	}
+	done := make(chan struct{})
+	go func() { // ends by itself, waited for below
+		defer close(done)
+		for i, p := range payloads {
+			w.Apply(uint64(i), p, time.Unix(1, 0))
+		}
+	}()
+	exported := 0
+	var s Saved
+	for last := uint64(0); last < batches-1; {
+		if !w.Export(&s) {
+			continue
+		}
+		exported++
+		blocks := 0
+		for i := range s.Books {
+			blocks += len(s.Books[i].Hashes)
+			if err := s.Books[i].Check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if last = s.Cursor.Seq; blocks != int(last)+1 {
+			t.Fatalf("%d blocks behind batch %d", blocks, last)
+		}
+	}
+	<-done
+	if exported < 3 {
+		t.Errorf("exported %d times: the test proves nothing", exported)
+	}
+}
+
 // Nothing is saved of a stream that has applied nothing in this life, or is closed.
 func TestExport_Nothing(t *testing.T) {
 	r := newRig(t, "w/0")
