@@ -39,14 +39,18 @@ func (e *encoder) meta(v any) error {
 	return nil
 }
 
-func (e *encoder) number(n int)   { e.buf = binary.AppendUvarint(e.buf, uint64(n)) }
-func (e *encoder) word(n uint64)  { e.buf = binary.LittleEndian.AppendUint64(e.buf, n) }
-func (e *encoder) signed(n int)   { e.buf = binary.AppendVarint(e.buf, int64(n)) }
-func (e *encoder) text(s string)  { e.number(len(s)); e.buf = append(e.buf, s...) }
-func (e *encoder) mask(m uint64)  { e.buf = binary.AppendUvarint(e.buf, m) }
-func (e *encoder) boolean(b bool) { e.buf = append(e.buf, map[bool]byte{true: 1}[b]) }
-func (e *encoder) small(n uint32) { e.buf = binary.AppendUvarint(e.buf, uint64(n)) }
-func (e *encoder) octet(n uint8)  { e.buf = append(e.buf, n) }
+func (e *encoder) number(n int)  { e.buf = binary.AppendUvarint(e.buf, uint64(n)) }
+func (e *encoder) signed(n int)  { e.buf = binary.AppendVarint(e.buf, int64(n)) }
+func (e *encoder) word(n uint64) { e.buf = binary.LittleEndian.AppendUint64(e.buf, n) }
+func (e *encoder) text(s string) { e.number(len(s)); e.buf = append(e.buf, s...) }
+
+func (e *encoder) boolean(b bool) {
+	if b {
+		e.buf = append(e.buf, 1)
+	} else {
+		e.buf = append(e.buf, 0)
+	}
+}
 
 func (e *encoder) book(b *indexer.Book) {
 	e.number(len(b.Scopes))
@@ -77,8 +81,7 @@ func (e *encoder) book(b *indexer.Book) {
 	last := 0
 	for _, c := range b.Copies {
 		e.number(c.Hash - last)
-		e.octet(c.Bit)
-		e.small(c.N)
+		e.buf = binary.AppendUvarint(append(e.buf, c.Bit), uint64(c.N))
 		last = c.Hash
 	}
 }
@@ -90,7 +93,7 @@ func (e *encoder) held(b *indexer.Book) {
 	for _, r := range b.Held {
 		e.signed(r.First - next)
 		e.number(r.Blocks)
-		e.mask(r.Mask)
+		e.buf = binary.AppendUvarint(e.buf, r.Mask)
 		hashes := b.Hashes[at : at+r.Blocks]
 		digests := false
 		for _, h := range hashes {
