@@ -96,6 +96,16 @@ func (t *chains) root(s *scope) (place, uint64) {
 	return placeAt(id, 0), uint64(id)
 }
 
+func (t *chains) up(p place) (parent place, key Key, root bool) {
+	id, n := p.split()
+	c := t.slabs.at(id)
+	key = t.keysOf(c)[n-1]
+	if n > 1 {
+		return placeAt(id, n-1), key, false
+	}
+	return placeAt(c.parent, int(c.fork)), key, t.slabs.at(c.parent).parent == 0
+}
+
 // scopeOf is the scope of a place.
 func (t *chains) scopeOf(p place) *scope { return t.scopes[t.slabs.note(uint32(p>>32)).scope] }
 

@@ -48,6 +48,17 @@ func withCopies(list []copyRun, from, to uint16, n uint32) []copyRun {
 	return slices.Clip(out)
 }
 
+// copiesLocked is how many copies beyond the first the source has of a simple block.
+func (l *Ledger) copiesLocked(p place) uint32 {
+	id, end := p.split()
+	for _, r := range l.more[id] {
+		if int(r.from) < end && end <= int(r.to) {
+			return r.n
+		}
+	}
+	return 0
+}
+
 // takeCopyLocked takes one copy of a simple block away; false when there is only the first.
 func (l *Ledger) takeCopyLocked(p place) bool {
 	if len(l.more) == 0 {

@@ -364,5 +364,8 @@ func (d *dict) fill(id uint32, hashes []events.Hash, probes []probe) int {
 	return n
 }
 
+// end is the position behind the group's last hash.
+func (g *hashGroup) end() int { return int(g.base) + int(g.n) }
+
 // before is whether the group ends right before position pos and has room.
 func (g *hashGroup) before(pos int) bool { return g.n < groupLen && int(g.base)+int(g.n) == pos }

@@ -5,9 +5,11 @@
 //
 //	in:  payloads of a stream   -> Writer (an events.Sink) -> Ledger
 //	     decoded events.Batch   -> Ledger.Apply
+//	     what another process saved of a stream -> Writer.Restore
 //	     resets, gaps, silence  -> Ledger.Reset, Gap, Joined
 //	out: Query (tokens or keys) -> Index.Lookup -> one Match for every source of the model
 //	     the same into memory that is used again -> Reader.Lookup; only who holds it, and how far -> Reader.Holders
+//	     all of a stream, to be restored -> Writer.Export
 //	     counts                 -> Index.Stats, Ledger.Stats; who holds what -> Index.Holdings, Ledger.Scopes
 //
 // A Ledger is the book of one source: what its engine hashes mean, and how many copies of each block it stored into
@@ -49,7 +51,8 @@
 //  9. A store whose parent is not known waits. When the parent comes it and those that wait for it apply; copies that
 //     were removed meanwhile do not, but still give those behind them their place.
 //  10. One bad event, or one unknown hash of an event, costs itself and is counted by its reason.
-//  11. A reset and, by default, a gap drop what was held. A gap that is kept is flagged until the next clear.
+//  11. A reset and, by default, a gap drop what was held. A gap that is kept is flagged until the next clear. So is what was
+//     restored, unless the engine is proven to be the same.
 //  12. A closed source is in no answer, and nothing still under way brings it back. A silent one is flagged.
 //  13. Every Match carries its freshness and whether it is exact, a bound or an estimate, with reasons.
 //  16. Lookup takes no lock that a writer holds.
@@ -74,5 +77,6 @@
 // # What it is not
 //
 // It does not choose: scores are package scorer's. It talks to no engine: package events does. It stores no tokens, so
-// it cannot say what a block contains, and it keeps nothing across restarts.
+// it cannot say what a block contains. It keeps nothing across restarts by itself: package snapshot does, by Export and
+// Restore.
 package indexer

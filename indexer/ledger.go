@@ -36,7 +36,9 @@ type Ledger struct {
 	// offloads: blocks lie, or lay since the last reset, in tiers that survive some engines' clear; outlived: there may
 	// have been some at the last clear.
 	offloads, outlived bool
-	hinted             []*block // blocks whose identity the current batch tells
+	// neverProven: the ledger was restored from one that had gone on without a proof, so no later proof is enough.
+	neverProven bool
+	hinted      []*block // blocks whose identity the current batch tells
 	// lanes are the source's lanes of the tree of chains, by bit, each plus 1; 0: none yet.
 	lanes [maxGroups * events.TierCount]lane
 
@@ -103,15 +105,18 @@ func (l *Ledger) Source() events.Source { return l.src }
 
 // Apply applies one batch: its events in order, each fault costing one event (rule 10). The batch is not kept.
 func (l *Ledger) Apply(b *events.Batch) {
-	x := l.x
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	l.x.mu.Lock()
+	defer l.x.mu.Unlock()
+	l.applyBatchLocked(b)
+}
+
+func (l *Ledger) applyBatchLocked(b *events.Batch) {
 	if l.closed {
 		return
 	}
 	l.batch++
-	if x.chains != nil {
-		x.chains.now++
+	if l.x.chains != nil {
+		l.x.chains.now++
 	}
 	l.stats.batches.Add(1)
 	l.unread = 0
@@ -136,9 +141,9 @@ func (l *Ledger) Apply(b *events.Batch) {
 	l.dropHintsLocked()
 	l.deflateLocked()
 	l.weighLocked()
-	x.tree.settle()
+	l.x.tree.settle()
 	l.doubt(DoubtOrphans, l.orphans.blocks > 0)
-	x.version.Add(1)
+	l.x.version.Add(1)
 }
 
 func (l *Ledger) applyLocked(e *events.Event) {

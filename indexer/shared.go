@@ -32,7 +32,7 @@ func (d *dict) shares(c *chain, from uint32, pos int, hashes []events.Hash) (n i
 	for n < len(hashes) && at != 0 {
 		g := d.group(at)
 		p := pos + n
-		if p >= int(g.base)+int(g.n) {
+		if p >= g.end() {
 			if g.link == 0 {
 				break
 			}
@@ -60,8 +60,11 @@ func (d *dict) shares(c *chain, from uint32, pos int, hashes []events.Hash) (n i
 
 // hashAt is the hash of a block in space 0.
 func (d *dict) hashAt(c *chain, pos int) (hash uint64, ok bool) {
+	if c.last == 0 || pos >= d.group(c.last).end() {
+		return 0, false
+	}
 	for at := c.group; at != 0; at = d.group(at).link {
-		if g := d.group(at); pos < int(g.base)+int(g.n) {
+		if g := d.group(at); pos < g.end() {
 			if pos < int(g.base) {
 				break
 			}
@@ -74,6 +77,9 @@ func (d *dict) hashAt(c *chain, pos int) (hash uint64, ok bool) {
 // insertShared enters the hash of a block that has none.
 func (d *dict) insertShared(id uint32, c *chain, pos int, hash events.Hash) {
 	prev, next := uint32(0), c.group
+	if c.last != 0 && int(d.group(c.last).base) <= pos {
+		prev, next = c.last, 0
+	}
 	for next != 0 && int(d.group(next).base) < pos {
 		prev, next = next, d.group(next).link
 	}

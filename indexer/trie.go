@@ -63,6 +63,11 @@ func (t *trie) child(parent place, key Key) place {
 	return n.id
 }
 
+func (t *trie) up(p place) (parent place, key Key, root bool) {
+	e := t.nodes[p].edge
+	return e.parent, e.key, t.nodes[e.parent].edge.parent == 0
+}
+
 func (t *trie) release(p place) {
 	for p != 0 {
 		n := t.nodes[p]

@@ -118,6 +118,11 @@ func (w *world) histories() map[string]*history {
 // beside writes each source from a goroutine of its own, with readers beside them. No reader may see a source hold what
 // it never held, nor less than it held all the time; and what the writers leave is what the models say.
 func (w *world) beside() {
+	for i := range w.script.Ops {
+		if o := &w.script.Ops[i]; o.Kind == stepRestart {
+			o.Kind = stepReset // a reader may ask between the two; that is not what is tested here
+		}
+	}
 	ever := w.histories()
 	for _, o := range w.script.Ops {
 		if o.Early {

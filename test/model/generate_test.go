@@ -100,6 +100,8 @@ func (g *generator) step() step {
 		return step{Kind: stepGap}
 	case n == 2:
 		return step{Kind: stepReopen, Batch: events.Batch{Events: slices.Clone(g.past)}}
+	case n == 3:
+		return step{Kind: stepRestart}
 	case n < 6:
 		return step{Batch: events.Batch{Events: append(g.some(2), append([]events.Event{{Kind: events.Cleared}}, g.some(2)...)...)}}
 	case n < 12:

@@ -289,6 +289,9 @@ func (s *Source) wait(e events.Event) {
 	s.waiting = append(s.waiting, &orphan{event: e, gone: make([]bool, len(e.Hashes))})
 }
 
+// ForgetWaiting gives up the stores that wait for their parent.
+func (s *Source) ForgetWaiting() { s.waiting = nil }
+
 func (s *Source) waitingBlocks() (n int) {
 	for _, o := range s.waiting {
 		n += len(o.gone)

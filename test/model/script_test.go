@@ -45,6 +45,7 @@ const (
 	stepReset
 	stepGap
 	stepReopen
+	stepRestart // the index is another process's, and goes on from what this one saved
 )
 
 // ask is one prompt. With KeySize it comes as keys of blocks of that size instead of tokens.
@@ -110,7 +111,7 @@ func (s *script) String() string {
 	for i, o := range s.Ops {
 		name := fmt.Sprintf("%3d %s", i, s.Sources[o.Source].ID())
 		if o.Kind != stepApply {
-			fmt.Fprintf(&b, "%s: %s\n", name, [...]string{"", "reset", "gap", "close and open"}[o.Kind])
+			fmt.Fprintf(&b, "%s: %s\n", name, [...]string{"", "reset", "gap", "close and open", "save and restore"}[o.Kind])
 		}
 		for _, e := range o.Batch.Events {
 			fmt.Fprintf(&b, "%s: %s\n", name, describe(e))

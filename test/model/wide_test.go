@@ -173,6 +173,8 @@ func (w *wide) step(s *wideSource) step {
 			late := w.some(s)
 			s.forget()
 			return step{Kind: stepReopen, Batch: events.Batch{Events: late}}
+		case 5:
+			return step{Kind: stepRestart}
 		case 3:
 			before := w.some(s)
 			s.forget()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -89,6 +90,8 @@ func (w *world) run(p *pair, s step) {
 		p.model.Clear()
 	case stepReopen:
 		p.model = NewSource(p.conf, w.script.MaxOrphans, w.known)
+	case stepRestart:
+		p.model.ForgetWaiting()
 	}
 	w.tell(p, s)
 }
@@ -114,6 +117,25 @@ func (w *world) tell(p *pair, s step) {
 			old.Apply(&s.Batch) // late events of a closed source go nowhere
 		}
 		w.open(p)
+	case stepRestart:
+		w.restart(p)
+	}
+}
+
+// restart closes a source and opens it again from what it saved: index and twin each from the other's.
+func (w *world) restart(p *pair) {
+	books := []*indexer.Book{p.ledger.Export(), p.twin.Export()}
+	p.ledger.Close()
+	p.twin.Close()
+	w.open(p)
+	for i, l := range []*indexer.Ledger{p.twin, p.ledger} {
+		if err := l.Restore(books[i], time.Hour); err != nil {
+			w.fail("%v", err)
+		}
+		if l.Stats().Bound.Doubt&indexer.DoubtResumed == 0 {
+			w.fail("restored, and no doubt about it")
+		}
+		l.Proven()
 	}
 }
 
