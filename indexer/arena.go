@@ -29,7 +29,8 @@ type arena[T any] struct {
 
 const (
 	unitLen      = 8       // elements in a unit of allocation
-	slabUnits    = 1 << 12 // units in a slab
+	slabUnits    = 1 << 12 // units in a slab; the first ones have less
+	firstUnits   = 1 << 8
 	slabLen      = slabUnits * unitLen
 	arenaClasses = 45 // up to a whole slab; what is larger has a slab of its own
 )
@@ -61,7 +62,7 @@ func (a *arena[T]) alloc(class int) uint32 {
 	need := uint32(classUnits(class))
 	a.used += int(need)
 	if a.dir.Load() == nil {
-		a.cutNext()
+		a.cutNext(1)
 	}
 	if class >= arenaClasses {
 		slab := a.addSlab(int(need))
@@ -74,8 +75,8 @@ func (a *arena[T]) alloc(class int) uint32 {
 		a.inUse[id/slabUnits] += need
 		return id
 	}
-	if a.bump+need > slabUnits {
-		a.cutNext()
+	if a.bump+need > a.units(a.cur) {
+		a.cutNext(int(need))
 	}
 	id := a.cur*slabUnits + a.bump
 	a.bump += need
@@ -83,12 +84,15 @@ func (a *arena[T]) alloc(class int) uint32 {
 	return id
 }
 
-// cutNext begins a slab to cut extents from.
-func (a *arena[T]) cutNext() {
+// units is the size of a slab.
+func (a *arena[T]) units(slab uint32) uint32 { return uint32(len((*a.dir.Load())[slab]) / unitLen) }
+
+// cutNext begins a slab to cut extents from, the first of so many units.
+func (a *arena[T]) cutNext(need int) {
 	if a.dir.Load() != nil {
 		a.spill(a.cur, a.bump)
 	}
-	a.cur, a.bump = a.addSlab(slabUnits), 0
+	a.cur, a.bump = a.addSlab(min(slabUnits, max(firstUnits, a.total, need+1))), 0
 	if a.cur == 0 {
 		a.bump = 1 // id 0 means none
 	}
@@ -121,9 +125,9 @@ func (a *arena[T]) slabBytes(slab []T) int64 {
 
 // spill puts the unused end of a slab on the free lists.
 func (a *arena[T]) spill(slab, from uint32) {
-	for from < slabUnits {
-		c := classOf(int(slabUnits-from) * unitLen)
-		for uint32(classUnits(c)) > slabUnits-from {
+	for end := a.units(slab); from < end; {
+		c := classOf(int(end-from) * unitLen)
+		for uint32(classUnits(c)) > end-from {
 			c--
 		}
 		a.free[c] = append(a.free[c], slab*slabUnits+from)

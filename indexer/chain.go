@@ -54,8 +54,8 @@ const (
 	maxLanes = 1 << (32 - blockBits)
 	// islandChange is above the number of lanes.
 	islandChange = maxLanes
-	// manyMembers is when a chain's members are found by a map.
-	manyMembers = 2048
+	// manyMembers is when a chain's members are found by a table.
+	manyMembers = 512
 
 	chainsInSlab = 1 << 10
 )

@@ -32,7 +32,7 @@ type chains struct {
 	dict    dict
 	scopes  []*scope // of chainNote.scope
 	unused  []uint32 // free numbers of scopes
-	index   map[uint32]map[lane]uint32
+	index   map[uint32]*memberTable // of chains with many members
 	hint    memberHint
 	touched []uint32 // since the last settle
 	limbo   []retired
@@ -51,7 +51,7 @@ func newChains() *chains {
 	t := &chains{
 		islands: xsync.NewMap[laneIn, []extent](),
 		vias:    xsync.NewMap[viaAt, []via](),
-		index:   make(map[uint32]map[lane]uint32),
+		index:   make(map[uint32]*memberTable),
 		again:   make(map[laneAt]uint32),
 	}
 	t.edges.init()

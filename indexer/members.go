@@ -53,11 +53,11 @@ func (t *chains) member(id uint32, c *chain, ln lane) (*atomic.Uint32, int) {
 		}
 	}
 	if len(list) >= manyMembers {
-		i, ok := t.index[id][ln]
-		if !ok {
+		i := t.index[id].find(list, ln)
+		if i < 0 {
 			return nil, 0
 		}
-		t.hint = memberHint{id, ln, i}
+		t.hint = memberHint{id, ln, uint32(i)}
 		return &list[i], entryBlocks(list[i].Load())
 	}
 	for i := range list {
@@ -119,12 +119,8 @@ func (t *chains) join(id uint32, c *chain, ln lane, n int) {
 	}
 	c.held.Store(uint64(ext)<<32 | uint64(count+1))
 	t.hint = memberHint{id, ln, uint32(count)}
-	switch {
-	case count+1 < manyMembers:
-	case t.index[id] == nil:
-		t.reindex(id, c)
-	default:
-		t.index[id][ln] = uint32(count)
+	if count+1 >= manyMembers {
+		t.indexMember(id, c, count)
 	}
 }
 
@@ -138,7 +134,7 @@ func (t *chains) regroup(id uint32, c *chain, ext uint32) (next uint32, count in
 			kept = append(kept, e)
 		}
 	}
-	class := classOf(len(kept) + max(1, len(kept)/8))
+	class := classOf(len(kept) + max(1, len(kept)/2))
 	next = t.held.alloc(class)
 	list := t.held.view(next, len(kept))
 	for i, e := range kept {
@@ -153,14 +149,49 @@ func (t *chains) regroup(id uint32, c *chain, ext uint32) (next uint32, count in
 	return next, len(kept)
 }
 
-// reindex finds the members of a chain that has many in a map.
-func (t *chains) reindex(id uint32, c *chain) {
+// indexMember makes the last of a chain's many members findable.
+func (t *chains) indexMember(id uint32, c *chain, at int) {
+	m := t.index[id]
+	if m != nil && (at+1)*4 <= len(m.slots)*3 {
+		m.put(entryLane(t.members(c)[at].Load()), at)
+		return
+	}
 	list := t.members(c)
-	m := make(map[lane]uint32, len(list)+len(list)/8)
+	m = &memberTable{slots: make([]uint32, max(1024, len(list)*3/2))}
 	for i := range list {
-		m[entryLane(list[i].Load())] = uint32(i)
+		m.put(entryLane(list[i].Load()), i)
 	}
 	t.index[id] = m
+}
+
+// memberTable finds the members of a chain by their lanes: 0 or 1 + a position in the list. None is ever taken out.
+type memberTable struct{ slots []uint32 }
+
+func (m *memberTable) start(ln lane) int {
+	return int(uint64(uint32(ln)*0x9E3779B1) * uint64(len(m.slots)) >> 32)
+}
+
+func (m *memberTable) put(ln lane, at int) {
+	i := m.start(ln)
+	for m.slots[i] != 0 {
+		if i++; i == len(m.slots) {
+			i = 0
+		}
+	}
+	m.slots[i] = uint32(at + 1)
+}
+
+// find is the lane's position in the list, -1 if it has none.
+func (m *memberTable) find(list []atomic.Uint32, ln lane) int {
+	for i := m.start(ln); m.slots[i] != 0; {
+		if at := int(m.slots[i] - 1); entryLane(list[at].Load()) == ln {
+			return at
+		}
+		if i++; i == len(m.slots) {
+			i = 0
+		}
+	}
+	return -1
 }
 
 // cover notes that a lane of l holds blocks from..to-1, none of which it held.
