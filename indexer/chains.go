@@ -30,8 +30,8 @@ type chains struct {
 
 	// The rest is the writers'.
 	dict    dict
-	scopes  []*scope // of chainNote.scope
-	unused  []uint32 // free numbers of scopes
+	scopes  []*scope                // of chainNote.scope
+	unused  []uint32                // free numbers of scopes
 	index   map[uint32]*memberTable // of chains with many members
 	hint    memberHint
 	touched []uint32 // since the last settle
@@ -54,6 +54,7 @@ func newChains() *chains {
 		index:   make(map[uint32]*memberTable),
 		again:   make(map[laneAt]uint32),
 	}
+	t.dict.maxMoved = maxMoved
 	t.edges.init()
 	t.epochs.init()
 	return t

@@ -64,7 +64,7 @@ func (l *Ledger) dropOwnLocked(h handle) {
 	d.tidy()
 }
 
-// maxMoved is how many hashes a source moves to a space of its own. One with more claims what it can where it is, which is
+// maxMoved is how many hashes a source moves at most to a space of its own. One with more claims what it can where it is, which is
 // quicker at once, and slower afterwards: its hashes are then to be looked for in two places.
 const maxMoved = 1 << 14
 
@@ -74,7 +74,7 @@ func (l *Ledger) ownSpaceLocked() {
 	l.space = uint32(l.slot)
 	l.cur.ok = false
 	lanes := l.table.Load().lanes
-	move := l.stats.handles.Load() <= maxMoved
+	move := l.stats.handles.Load() <= int64(t.dict.maxMoved)
 	for _, id := range l.chainsLocked() {
 		c := t.slabs.at(id)
 		switch {
