@@ -37,7 +37,7 @@ func (x *Index) NewWriter(src events.Source, limits events.Limits) (*Writer, err
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{x: x, src: src, decoder: events.NewDecoder(limits), main: l, partial: true, ranks: make(map[int]*Ledger)}, nil
+	return &Writer{x: x, src: src, decoder: events.NewSourceDecoder(src, limits), main: l, partial: true, ranks: make(map[int]*Ledger)}, nil
 }
 
 // Ledger is the book of the stream's own rank.
