@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/url"
 	"strings"
 )
 
@@ -79,6 +80,30 @@ func (r *jsonReader) identity(id *BufferedID, found *bool) error {
 // Buffered says whether a payload is JSON, as TensorRT-LLM's buffered events are: no batch in msgpack begins so.
 func Buffered(payload []byte) bool {
 	return len(payload) > 0 && (payload[0] == '{' || payload[0] == '[')
+}
+
+// checkPolled reports what is wrong with a polled source, joined, each fault wrapping ErrSource.
+func (s Source) checkPolled() error {
+	var faults []error
+	bad := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf("%w: "+format, append([]any{ErrSource}, args...)...))
+	}
+	if s.Engine != EngineTRTLLM {
+		bad("events of engine %q are not polled by HTTP", s.Engine)
+	}
+	if s.Replay != "" || s.Topic != "" {
+		bad("events that are polled have neither replay nor topic")
+	}
+	u, err := url.Parse(s.Events)
+	switch {
+	case err != nil:
+		bad("events is no URL") // which the parser's error would repeat, credentials and all
+	case u.Host == "" || u.Fragment != "":
+		bad("events %q is not http://host:port/path", u.Redacted())
+	case u.User != nil:
+		bad("events holds credentials")
+	}
+	return errors.Join(faults...)
 }
 
 // Polled says whether the source's events are polled by HTTP and not subscribed to.

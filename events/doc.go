@@ -7,7 +7,7 @@
 // judges, and payloads in msgpack, which a Decoder turns into a Batch of Events. It takes every form that vLLM, SGLang,
 // TensorRT-LLM and the publishers that imitate them were seen to send: arrays of any length, maps in any order, integers
 // of any width, digests, bigrams, events packed twice. TensorRT-LLM's buffered events are JSON, which the same Decoder
-tells by its first byte (buffered_decode.go). A Source describes the stream they come from, a Sink takes what
+// tells by its first byte (buffered_decode.go). A Source describes the stream they come from, a Sink takes what
 // one delivers. The sub-packages bring payloads from somewhere (zmq, recordings, ...); package indexer applies batches.
 //
 // # Invariants

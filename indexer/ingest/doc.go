@@ -1,6 +1,6 @@
 // Package ingest keeps the fleet: which workers there are, and a stream for each of their sources that feeds the index.
 //
-// In: descriptions of workers, from configuration or by RPC; batches, from ZMQ streams or pushed. Out: changes of an
+// In: descriptions of workers, from configuration or by RPC; batches, from ZMQ streams, polled or pushed. Out: changes of an
 // indexer.Index, and for lookups the workers, their roles and the names of their models.
 //
 // Invariants:
@@ -8,7 +8,7 @@
 //  1. A worker is registered once: the same description again changes nothing, another one replaces it and drops what
 //     it held.
 //  2. Once Deregister has returned, no lookup credits the worker, whatever its stream still delivers.
-//  3. A source has one writer: its ZMQ stream, or pushes one at a time.
+//  3. A source has one writer: its stream, or pushes one at a time.
 //  4. Lookups read a published view and wait for no registration (rule 16).
 //
 // Concurrency: one goroutine per source with an endpoint, ended by Deregister, replacement or Close, which wait for it.

@@ -152,7 +152,7 @@ func (f *Fleet) open(src events.Source) (*source, error) {
 		s.feed = events.NewFeed(writer)
 		return s, nil
 	}
-	run, err := stream.New(src, writer, f.opts.Stream)
+	run, err := Listen(src, writer, f.opts.Stream, f.opts.Limits)
 	if err != nil {
 		writer.Close()
 		return nil, fmt.Errorf("%w: %w", ErrWorker, err)
