@@ -29,6 +29,8 @@ type Options struct {
 	// Stream configures every ZMQ stream, Limits every decoder.
 	Stream stream.Options
 	Limits events.Limits
+	// Log, when set, is where everything that the fleet hears is shared with replicas.
+	Log    Log
 	Logger *slog.Logger
 }
 
@@ -46,6 +48,8 @@ type Fleet struct {
 
 	// view is what lookups read; replaced, never changed.
 	view atomic.Pointer[view]
+	// followed is what is read from a log; nil if nothing is.
+	followed atomic.Pointer[Followed]
 
 	mu sync.Mutex // guards workers and closed; held while a worker comes or goes
 	// workers by id.
@@ -149,10 +153,10 @@ func (f *Fleet) open(src events.Source) (*source, error) {
 	}
 	s := &source{Source: src, writer: writer, stop: func() {}}
 	if src.Events == "" {
-		s.feed = events.NewFeed(writer)
+		s.feed = events.NewFeed(f.shared(src, writer))
 		return s, nil
 	}
-	run, err := Listen(src, writer, f.opts.Stream, f.opts.Limits)
+	run, err := Listen(src, f.shared(src, writer), f.opts.Stream, f.opts.Limits)
 	if err != nil {
 		writer.Close()
 		return nil, fmt.Errorf("%w: %w", ErrWorker, err)
