@@ -67,6 +67,11 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	for _, name := range unknownVariables(cmd.Root()) {
 		log.Warn("variable is no setting of any command", "name", name)
 	}
+	share, err := o.log.open(o.staleAfter, log)
+	if err != nil {
+		return err
+	}
+	defer share.close()
 	listener, err := server.Listen(cmd.Context(), o.listen)
 	if err != nil {
 		return err
@@ -75,13 +80,15 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	fleet := ingest.New(index, ingest.Options{
 		Stream: stream.Options{StaleAfter: o.staleAfter, KeepOnGap: o.keepOnGap},
 		Limits: events.Limits{PayloadBytes: o.maxPayloadBytes},
+		Log:    share.ingestLog(),
 		Logger: log,
 	})
 	defer fleet.Close()
+	defer share.follow(cmd.Context(), fleet)()
 	if err := listenTo(fleet, o.workers, log); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	srv := newServer(o, index, fleet, renderer, log, start)
+	srv := newServer(o, index, fleet, renderer, share, log, start)
 	return serveOn(cmd.Context(), srv, listener, cmd.OutOrStdout())
 }
 
@@ -103,13 +110,15 @@ func listenTo(fleet *ingest.Fleet, workers []ingest.Worker, log *slog.Logger) er
 }
 
 // newServer puts the services together.
-func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, renderer render.Renderer, log *slog.Logger, start time.Time) *server.Server {
+func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, renderer render.Renderer, share *sharing, log *slog.Logger, start time.Time) *server.Server {
 	scores := scorerpc.New(index, fleet, scorerpc.Options{
 		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderer, Logger: log,
 	})
 	return server.New(server.Options{
-		Score:  scores,
-		Index:  indexrpc.New(index, fleet, indexrpc.Options{MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, Start: start}),
+		Score: scores,
+		Index: indexrpc.New(index, fleet, indexrpc.Options{
+			MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, LogStats: share.stats(), Start: start,
+		}),
 		Grace:  o.shutdownGrace,
 		Logger: log,
 		// A token is at most 12 bytes of a JSON body; a call lasts as long as the renderer may.

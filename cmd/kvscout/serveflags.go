@@ -36,6 +36,8 @@ type serveOptions struct {
 	maxPayloadBytes int
 	maxPromptTokens int
 	shutdownGrace   time.Duration
+
+	log logOptions
 }
 
 func (o *serveOptions) register(f *pflag.FlagSet) {
@@ -63,6 +65,7 @@ func (o *serveOptions) register(f *pflag.FlagSet) {
 	f.IntVar(&o.maxPayloadBytes, "max-payload-bytes", zmq.DefaultMaxFrame, "largest event payload taken, in bytes; frames over 16777216 are refused before that")
 	f.IntVar(&o.maxPromptTokens, "max-prompt-tokens", 1<<20, "longest prompt scored, in tokens")
 	f.DurationVar(&o.shutdownGrace, "shutdown-grace", 10*time.Second, "time that calls under way have to finish when the server stops")
+	o.log.register(f)
 }
 
 // resolve reads the file, puts the workers together and reports everything wrong with the settings.
@@ -75,7 +78,7 @@ func (o *serveOptions) resolve(flags *pflag.FlagSet) error {
 		}
 	}
 	var err error
-	faults := []error{o.weights.Validate(), o.check()}
+	faults := []error{o.weights.Validate(), o.check(), o.log.check()}
 	if o.workers, err = assemble(fromFile, o.sources); err != nil {
 		faults = append(faults, err)
 	}

@@ -128,6 +128,7 @@ func printStats(w io.Writer, s *kvscoutv1.Stats) error {
 		fmt.Fprintf(w, ", %d messages of unknown topics", s.GetTopicMismatches())
 	}
 	fmt.Fprintf(w, "\nscores: %d requests, errors: %s\n", s.GetScore().GetRequests(), counts(s.GetScore().GetErrors()))
+	printLog(w, s.GetLog())
 	return printSources(w, s.GetSources())
 }
 

@@ -159,14 +159,12 @@ func TestRule17_QueueAndRecordBounds(t *testing.T) {
 	if n := p.Stats().Refused; n != 1 {
 		t.Errorf("%d records refused", n)
 	}
-	box := p.sources["w/0"]
-	box.mu.Lock() // holds the goroutine that stores up
-	box.mu.Unlock()
 	for i := range uint64(200) {
 		sink.Apply(2+i, make([]byte, 60), time.Now())
 	}
-	g.source(t).wait(t, func() bool {
-		return slices.ContainsFunc(g.sinks[place{"w", 0}].calls, func(c string) bool { return strings.HasSuffix(c, "..201") || strings.HasPrefix(c, "201:") })
+	trace := g.source(t)
+	trace.wait(t, func() bool {
+		return slices.ContainsFunc(trace.calls, func(c string) bool { return strings.HasSuffix(c, "..201") || strings.HasPrefix(c, "201:") })
 	}, "the end of the burst, lost or not")
 	if n := p.Stats().Dropped; n == 0 {
 		t.Error("nothing was dropped")
@@ -185,7 +183,7 @@ func TestRule12_SilenceAndLoss(t *testing.T) {
 	o.URL = addr
 	l := open(t, nil, o)
 	p, sink := ingest(t, open(t, nil, o))
-	g, f, _ := follow(t, l, nil)
+	g, _, _ := follow(t, l, nil)
 	sink.State(events.StateLive, nil)
 	sink.Joined(0, true)
 	tell(sink, 0, "a")
@@ -201,8 +199,8 @@ func TestRule12_SilenceAndLoss(t *testing.T) {
 	t.Cleanup(s.Close)
 	g.source(t).has(t, "joined 0 true", "0:a", "1:b")
 	g.source(t).is(t, "live")
-	if f.Stats().Reconnects == 0 || f.Stats().Unreached != 0 {
-		t.Errorf("%+v", f.Stats())
+	if link := l.Link(); link.Reconnects == 0 || link.Unreached != 0 {
+		t.Errorf("%+v", link)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -5,6 +5,18 @@ import (
 	"time"
 )
 
+// LinkStats tells of the connection to the log.
+type LinkStats struct {
+	// Unreached is for how long the log has been out of reach, 0 while it is not; Reconnects how often it came back.
+	Unreached  time.Duration
+	Reconnects uint64
+}
+
+// Link tells of the connection now.
+func (l *Log) Link() LinkStats {
+	return LinkStats{Unreached: l.unreached(time.Now()), Reconnects: l.reconnects.Load()}
+}
+
 type publisherCounters struct {
 	stored, duplicates, failures, dropped, refused atomic.Uint64
 }
@@ -61,9 +73,6 @@ type FollowerStats struct {
 	Lag               time.Duration
 	// Behind says that answers are older than Options.MaxLag.
 	Behind bool
-	// Unreached is for how long the log has been out of reach, 0 while it is not; Reconnects how often it came back.
-	Unreached  time.Duration
-	Reconnects uint64
 }
 
 // Stats of the follower now.
@@ -73,7 +82,6 @@ func (f *Follower) Stats() FollowerStats {
 		Records: f.n.records.Load(), Bytes: f.n.bytes.Load(), Bad: f.n.bad.Load(), Unknown: f.n.unknown.Load(),
 		Trimmed: f.n.trimmed.Load(), Conflicts: f.n.conflicts.Load(), Sequence: f.n.sequence.Load(),
 		Pending: f.n.pending.Load(), Behind: f.n.behind.Load(),
-		Unreached: f.log.unreached(now), Reconnects: f.log.reconnects.Load(),
 	}
 	if at := f.n.stored.Load(); at != 0 && s.Pending > 0 {
 		s.Lag = max(now.Sub(time.Unix(0, at)), 0)

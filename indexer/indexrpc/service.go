@@ -32,6 +32,8 @@ type Options struct {
 	MaxTokens int
 	// ScoreStats gives Stats.score; nil leaves it out.
 	ScoreStats func() *kvscoutv1.ScoreStats
+	// LogStats gives Stats.log; nil leaves it out.
+	LogStats func() *kvscoutv1.LogStats
 	// Start is when the process started, for Stats.uptime; zero is now.
 	Start time.Time
 }

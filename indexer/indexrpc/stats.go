@@ -84,6 +84,9 @@ func (s *Service) stats(now time.Time) *kvscoutv1.Stats {
 	if s.opts.ScoreStats != nil {
 		out.Score = s.opts.ScoreStats()
 	}
+	if s.opts.LogStats != nil {
+		out.Log = s.opts.LogStats()
+	}
 	return out
 }
 
