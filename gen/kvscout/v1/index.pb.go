@@ -2291,8 +2291,11 @@ type RawBatch struct {
 	Sequence uint64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// The topic it was published under. Empty: none; checked against the worker's topic if both are set.
 	Topic string `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
-	// The msgpack payload. Empty is rejected as "bad_payload".
-	Payload       []byte `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
+	// The payload: msgpack, or JSON of TensorRT-LLM's buffered events. Empty is rejected as "bad_payload".
+	Payload []byte `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
+	// Which life of the engine it comes from, if that is known; another one than the batch before it had is a reset. Empty:
+	// not known, and only a number that falls back with another payload is one.
+	Epoch         []byte `protobuf:"bytes,10,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2344,6 +2347,13 @@ func (x *RawBatch) GetTopic() string {
 func (x *RawBatch) GetPayload() []byte {
 	if x != nil {
 		return x.Payload
+	}
+	return nil
+}
+
+func (x *RawBatch) GetEpoch() []byte {
+	if x != nil {
+		return x.Epoch
 	}
 	return nil
 }
@@ -2687,11 +2697,13 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x0ePublishRequest\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12.\n" +
-	"\abatches\x18\x03 \x03(\v2\x14.kvscout.v1.RawBatchR\abatches\"V\n" +
+	"\abatches\x18\x03 \x03(\v2\x14.kvscout.v1.RawBatchR\abatches\"l\n" +
 	"\bRawBatch\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x18\n" +
-	"\apayload\x18\x03 \x01(\fR\apayload\"\xd2\x02\n" +
+	"\apayload\x18\x03 \x01(\fR\apayload\x12\x14\n" +
+	"\x05epoch\x18\n" +
+	" \x01(\fR\x05epoch\"\xd2\x02\n" +
 	"\x0fPublishResponse\x12\x18\n" +
 	"\aapplied\x18\x01 \x01(\rR\aapplied\x12\x1e\n" +
 	"\n" +
