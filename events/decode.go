@@ -47,6 +47,8 @@ type Decoder struct {
 	tokens []uint32
 	extras []Extra
 	rows   [][]Extra
+	// buffered is for TensorRT-LLM's JSON, which a payload shows by its first byte.
+	buffered buffered
 	// names holds the strings seen lately, so that a name repeated in every event is made once.
 	names map[string]string
 	// ev is what is known of the event being read beyond its Event.
@@ -64,6 +66,14 @@ func NewDecoder(l Limits) *Decoder {
 	return d
 }
 
+// NewSourceDecoder returns a Decoder for the payloads of src, whose block size is believed where the stream does not
+// tell one.
+func NewSourceDecoder(src Source, l Limits) *Decoder {
+	d := NewDecoder(l)
+	d.buffered.size = src.BlockSize
+	return d
+}
+
 // Decode reads one payload into b, whose slices are valid until the next Decode. An event that is not understood is an
 // entry of b.Rejects and costs that event only (rule 10). An error, which wraps ErrPayload or ErrTooLarge, means that
 // no event of the payload could be read, or the rest could not; b then holds what was read before the fault.
@@ -71,6 +81,9 @@ func (d *Decoder) Decode(payload []byte, b *Batch) error {
 	d.begin(b)
 	if len(payload) > d.limits.PayloadBytes {
 		return fmt.Errorf("%w: %d bytes, limit %d", ErrTooLarge, len(payload), d.limits.PayloadBytes)
+	}
+	if Buffered(payload) {
+		return d.decodeBuffered(payload, b)
 	}
 	d.r.reset(payload)
 	defer d.r.reset(nil)

@@ -116,3 +116,29 @@ func TestWireVectors(t *testing.T) {
 		})
 	}
 }
+
+// Dynamo's relay of TensorRT-LLM's events (components/src/dynamo/trtllm/publisher.py, ZmqKvEventPublisher): one map a batch,
+// without medium and adapter name; a removal may name nothing; block_mm_infos has an entry for each block.
+func TestDynamoRelay(t *testing.T) {
+	relay := func(event object) Batch { return decode(t, pack(t, array{1.5, array{event}, 3})) }
+	want := func(e Event) Batch { return Batch{Time: 1.5, Rank: 3, HasRank: true, Events: []Event{e}} }
+	for _, tt := range []struct {
+		event object
+		want  Event
+	}{
+		{object{"type", "BlockStored", "block_hashes", array{int64(-3008348362083223407)}, "parent_block_hash", nil,
+			"token_ids", array{1, 2, 3, 4}, "block_size", 4, "lora_id", nil, "block_mm_infos", array{nil}},
+			Event{Kind: Stored, Hashes: ids(t0), Tokens: tokens(1, 4), BlockSize: 4}},
+		{object{"type", "BlockStored", "block_hashes", array{int64(-5039930091950635172)}, "parent_block_hash", int64(-3008348362083223407),
+			"token_ids", array{5, 6, 7, 8}, "block_size", 4, "lora_id", 7,
+			"block_mm_infos", array{object{"mm_objects", array{object{"mm_hash", uint64(1) << 63, "offsets", array{}}}}}},
+			Event{Kind: Stored, Hashes: ids(t1), Parent: HashInt(t0), HasParent: true, Tokens: tokens(5, 8), BlockSize: 4, LoraID: 7, HasLoraID: true,
+				Extras: [][]Extra{{{Kind: ExtraHash, Offset: -1 << 63}}}}},
+		{object{"type", "BlockRemoved", "block_hashes", array{}}, Event{Kind: Removed}},
+		{object{"type", "AllBlocksCleared"}, Event{Kind: Cleared}},
+	} {
+		if diff := cmp.Diff(want(tt.want), relay(tt.event), asEmpty); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", tt.event, diff)
+		}
+	}
+}

@@ -6,7 +6,8 @@
 // In come the frames of a live message or of a replay reply (ParseFrames, ParseReply), whose sequence numbers a Tracker
 // judges, and payloads in msgpack, which a Decoder turns into a Batch of Events. It takes every form that vLLM, SGLang,
 // TensorRT-LLM and the publishers that imitate them were seen to send: arrays of any length, maps in any order, integers
-// of any width, digests, bigrams, events packed twice. A Source describes the stream they come from, a Sink takes what
+// of any width, digests, bigrams, events packed twice. TensorRT-LLM's buffered events are JSON, which the same Decoder
+// tells by its first byte (buffered_decode.go). A Source describes the stream they come from, a Sink takes what
 // one delivers. The sub-packages bring payloads from somewhere (zmq, recordings, ...); package indexer applies batches.
 //
 // # Invariants
@@ -16,7 +17,8 @@
 //	Rule 2.  A Hash is a handle of one source. It keeps the 64 bits of an integer whatever its width and sign, and
 //	         tells digests apart that differ in any byte. Nothing here computes or compares identities of blocks.
 //	Rule 3.  An event whose namespace cannot be read is rejected, never handed on as an unsalted one of the base
-//	         model. Adapter names, salts and extra keys stay in fields of their own; an empty one is none.
+//	         model. Adapter names, salts and extra keys stay in fields of their own; an empty one is none. A block of
+//	         a buffered event whose hash only a hidden adapter or salt explains matches no request.
 //	Rule 5.  An event that names no medium means the device. An unheard-of medium is TierUnknown, and a copy
 //	         that is not the worker's own is TierShared.
 //	Rule 8.  A Tracker calls a message next, duplicate, gap or reset by its number and content; in order and exactly
@@ -31,7 +33,8 @@
 //
 // # Concurrency
 //
-// Values are plain data. A Decoder and a Tracker belong to one source and one goroutine. The slices of a Batch are valid
+// Values are plain data. A Decoder and a Tracker belong to one source and one goroutine: of buffered events a Decoder
+// remembers windows, block size and the blocks off the device, within bounds. The slices of a Batch are valid
 // until the next Decode; its strings are copies and stay.
 //
 // # What it is not

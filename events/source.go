@@ -47,6 +47,7 @@ type Source struct {
 	// BlockSize in tokens, informative: the stream's own sizes count.
 	BlockSize int
 	// Events is the ZMQ endpoint. A host of "*", "0.0.0.0" or "[::]" is bound (the engine dials us), any other is dialled.
+	// For TensorRT-LLM it may be the URL of /kv_cache_events, which is polled and tells of every rank.
 	Events string
 	// Replay is the endpoint of the replay ROUTER, empty without one.
 	Replay string
@@ -196,8 +197,11 @@ func (s Source) Validate() error {
 			bad("unpublished %q is not sliding_window, recurrent_state or namespace", h)
 		}
 	}
+	if s.Polled() {
+		faults = append(faults, s.checkPolled())
+	}
 	for _, e := range []string{s.Events, s.Replay} {
-		if e == "" {
+		if e == "" || s.Polled() {
 			continue
 		}
 		if _, err := ParseEndpoint(e); err != nil {
@@ -266,6 +270,9 @@ func (s Source) Ranks(n int) ([]Source, error) {
 	}
 	if n > MaxRanks {
 		return nil, fmt.Errorf("%w: %d ranks, limit %d", ErrSource, n, MaxRanks)
+	}
+	if s.Polled() {
+		return nil, fmt.Errorf("%w: %s tells of all ranks of a worker: one source is enough", ErrSource, s.Events)
 	}
 	used := make(map[string]int)
 	out := make([]Source, n)

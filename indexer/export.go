@@ -9,8 +9,9 @@ import (
 )
 
 // Export fills s with what the stream's sources hold, all as of one batch. It is false when there is nothing to go on
-// from: no batch was applied since the source was opened or its engine started again, or it is closed. The index is
-// locked only while the books are copied; they are put in order afterwards.
+// from: no batch was applied since the source was opened or its engine started again, it is closed, or its events can only
+// be read by who has read those before (events.Decoder.Remembers). The index is locked only while the books are copied;
+// they are put in order afterwards.
 func (w *Writer) Export(s *Saved) bool {
 	s.Source = w.src
 	s.copier.reset()
@@ -42,7 +43,7 @@ func (w *Writer) copy(s *Saved) bool {
 
 	w.x.mu.Lock()
 	defer w.x.mu.Unlock()
-	if !w.applied {
+	if !w.applied || w.unsaveable {
 		return false
 	}
 	s.Cursor, s.Partial = w.cursor, w.partial.Load()

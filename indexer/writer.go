@@ -23,10 +23,11 @@ type Writer struct {
 	// unread counts payloads of which not all could be read.
 	unread atomic.Uint64
 
-	// cursor is behind the batch applied last, if applied; restored: that was before Restore. All are guarded by x.mu, so
-	// that they are the books'.
+	// cursor is behind the batch applied last, if applied; restored: that was before Restore; unsaveable: what comes next
+	// cannot be read without what this decoder remembers. All are guarded by x.mu, so that they are the books'.
 	cursor            events.Cursor
 	applied, restored bool
+	unsaveable        bool
 	// wasPartial is partial as it was restored. It counts once the source is proven.
 	wasPartial bool
 
@@ -44,7 +45,7 @@ func (x *Index) NewWriter(src events.Source, limits events.Limits) (*Writer, err
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{x: x, src: src, decoder: events.NewDecoder(limits), main: l, ranks: make(map[int]*Ledger)}
+	w := &Writer{x: x, src: src, decoder: events.NewSourceDecoder(src, limits), main: l, ranks: make(map[int]*Ledger)}
 	w.partial.Store(true)
 	return w, nil
 }
@@ -72,6 +73,7 @@ func (w *Writer) Apply(seq uint64, payload []byte, received time.Time) {
 	l.applyBatchLocked(&w.batch)
 	first := w.restored
 	w.cursor, w.applied, w.restored = events.CursorAt(seq, payload, received), true, false
+	w.unsaveable = w.decoder.Remembers()
 	w.x.mu.Unlock()
 	if first {
 		w.each(func(o *Ledger) { o.fresh.until.Store(0) })

@@ -79,7 +79,10 @@ func checkEndpoints(workers []ingest.Worker) error {
 		if endpoint == "" {
 			return
 		}
-		e, err := events.ParseEndpoint(endpoint)
+		e, err := events.Endpoint{Network: "http", Address: endpoint}, error(nil)
+		if !(events.Source{Events: endpoint}).Polled() {
+			e, err = events.ParseEndpoint(endpoint)
+		}
 		if err != nil {
 			faults = append(faults, err)
 			return

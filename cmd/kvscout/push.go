@@ -141,7 +141,7 @@ func (p *pusher) add(ctx context.Context, rec *recording.Record) error {
 	}
 	p.source = rec.Source
 	// The topic stays out: it belongs to the transport that recorded it, and need not be text.
-	p.pending = append(p.pending, &kvscoutv1.RawBatch{Sequence: m.Seq, Payload: m.Payload})
+	p.pending = append(p.pending, &kvscoutv1.RawBatch{Sequence: m.Seq, Epoch: m.Epoch, Payload: m.Payload})
 	p.bytes += len(m.Payload)
 	return nil
 }

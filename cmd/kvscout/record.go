@@ -113,7 +113,7 @@ func runRecord(cmd *cobra.Command, o *recordOptions) (err error) {
 		if err != nil {
 			return err
 		}
-		s, err := stream.New(src, head, stream.Options{})
+		s, err := ingest.Listen(src, head, stream.Options{}, events.Limits{})
 		if err != nil {
 			return usageError{err}
 		}

@@ -220,3 +220,15 @@ func TestReplayRefusesAWorkerThatIsListenedTo(t *testing.T) {
 	}
 	wants(t, r.err, `listens to worker "w"`, "remove the worker first")
 }
+
+// What TensorRT-LLM's get_kv_cache_events returned is played as it was kept. Rule 11: a second life is one, though it begins
+// like the first, byte by byte.
+func TestRule11_ReplayBufferedEvents(t *testing.T) {
+	stored := `{"event_id": 1, "data": {"type": "stored", "parent_hash": null, "blocks": [{"type": "stored_block", "block_hash": 924206229973855, ` +
+		`"tokens": [{"type": "unique_token", "token_id": 1, "token_extra_id": 0}, {"type": "unique_token", "token_id": 2, "token_extra_id": 0}], "cache_level": 0, "priority": 35}]}, "window_size": 4096}`
+	created := `{"event_id": 0, "data": {"type": "created", "num_blocks_per_cache_level": [9, 0]}, "window_size": 4096}`
+	path := writeFile(t, "events.json", "["+created+", "+stored+"]\n["+created+", "+stored+"]\n")
+	wants(t, ok(t, "replay", path), "replayed: 4 batches applied, 0 duplicates, 0 gaps, 1 resets, rejected: -", "trtllm", "device 1")
+	server, _ := startServe(t, "--listen", "127.0.0.1:0")
+	wants(t, ok(t, "replay", path, "--server", server, "--model", "m"), "replayed: 4 batches applied, 0 duplicates, 0 gaps, 1 resets, rejected: -")
+}

@@ -68,6 +68,11 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	for _, name := range unknownVariables(cmd.Root()) {
 		log.Warn("variable is no setting of any command", "name", name)
 	}
+	share, err := o.log.open(o.staleAfter, log)
+	if err != nil {
+		return err
+	}
+	defer share.close()
 	listener, err := server.Listen(cmd.Context(), o.listen)
 	if err != nil {
 		return err
@@ -76,9 +81,11 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	fleet := ingest.New(index, ingest.Options{
 		Stream: stream.Options{StaleAfter: o.staleAfter, KeepOnGap: o.keepOnGap},
 		Limits: events.Limits{PayloadBytes: o.maxPayloadBytes},
+		Log:    share.ingestLog(),
 		Logger: log,
 	})
 	defer fleet.Close()
+	defer share.follow(cmd.Context(), fleet)()
 	var keeper *ingest.Keeper
 	if o.snapshot != "" {
 		keeper = ingest.NewKeeper(index, fleet, o.snapshot, log)
@@ -86,7 +93,7 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	if err := listenTo(fleet, keeper, o.workers, log); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	srv := newServer(o, index, fleet, keeper, renderer, log, start)
+	srv := newServer(o, index, fleet, keeper, renderer, share, log, start)
 	return keep(cmd.Context(), keeper, fleet, o.snapshotEvery, func(ctx context.Context) error {
 		return serveOn(ctx, srv, listener, cmd.OutOrStdout())
 	})
@@ -131,11 +138,11 @@ func listenTo(fleet *ingest.Fleet, keeper *ingest.Keeper, workers []ingest.Worke
 }
 
 // newServer puts the services together.
-func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, keeper *ingest.Keeper, renderer render.Renderer, log *slog.Logger, start time.Time) *server.Server {
+func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, keeper *ingest.Keeper, renderer render.Renderer, share *sharing, log *slog.Logger, start time.Time) *server.Server {
 	scores := scorerpc.New(index, fleet, scorerpc.Options{
 		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderer, Logger: log,
 	})
-	about := indexrpc.Options{MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, Start: start}
+	about := indexrpc.Options{MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, LogStats: share.stats(), Start: start}
 	if keeper != nil {
 		about.Snapshot = keeper.Stats
 	}

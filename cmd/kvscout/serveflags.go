@@ -39,6 +39,8 @@ type serveOptions struct {
 
 	snapshot      string
 	snapshotEvery time.Duration
+
+	log logOptions
 }
 
 func (o *serveOptions) register(f *pflag.FlagSet) {
@@ -68,6 +70,7 @@ func (o *serveOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.snapshot, "snapshot", "", "`FILE` that the index is kept in, so that a restart goes on where it ended; it has cache salts in it (default: none)")
 	f.DurationVar(&o.snapshotEvery, "snapshot-every", time.Minute, "how often --snapshot is written; it is also written when the server stops")
 	f.DurationVar(&o.shutdownGrace, "shutdown-grace", 10*time.Second, "time that calls under way have to finish when the server stops")
+	o.log.register(f)
 }
 
 // resolve reads the file, puts the workers together and reports everything wrong with the settings.
@@ -80,7 +83,7 @@ func (o *serveOptions) resolve(flags *pflag.FlagSet) error {
 		}
 	}
 	var err error
-	faults := []error{o.weights.Validate(), o.check()}
+	faults := []error{o.weights.Validate(), o.check(), o.log.check()}
 	if o.workers, err = assemble(fromFile, o.sources); err != nil {
 		faults = append(faults, err)
 	}

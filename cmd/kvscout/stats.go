@@ -131,6 +131,7 @@ func printStats(w io.Writer, s *kvscoutv1.Stats) error {
 	if s.GetSnapshot() != nil {
 		printSnapshot(w, s.GetSnapshot())
 	}
+	printLog(w, s.GetLog())
 	return printSources(w, s.GetSources())
 }
 

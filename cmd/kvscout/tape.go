@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -99,7 +100,7 @@ func (t *tape) head(src events.Source) (events.Sink, error) {
 	t.write(&recording.Record{Kind: recording.KindSource, Time: time.Now().UnixNano(), Source: src.ID(), Info: &src})
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	h := &tapeHead{tape: t, source: src.ID(), topic: []byte(src.Topic)}
+	h := &tapeHead{tape: t, source: src.ID(), topic: []byte(src.Topic), polled: src.Polled()}
 	t.heads = append(t.heads, h)
 	return h, t.err
 }
@@ -110,6 +111,10 @@ type tapeHead struct {
 	tape   *tape
 	source string
 	topic  []byte
+	// polled events carry no time, so a new life may repeat them byte by byte: its number tells them apart.
+	polled bool
+	life   []byte
+	resets int
 	// rejects counts by events.Reason; guarded by tape.mu.
 	rejects [events.ReasonCount]int
 }
@@ -117,7 +122,7 @@ type tapeHead struct {
 func (h *tapeHead) Apply(seq uint64, payload []byte, received time.Time) {
 	h.tape.write(&recording.Record{
 		Kind: recording.KindMessage, Time: received.UnixNano(), Source: h.source,
-		Frames: [][]byte{h.topic, binary.BigEndian.AppendUint64(nil, seq), payload},
+		Frames: [][]byte{h.topic, append(binary.BigEndian.AppendUint64(nil, seq), h.life...), payload},
 	})
 }
 
@@ -128,7 +133,13 @@ func (h *tapeHead) note(format string, args ...any) {
 	})
 }
 
-func (h *tapeHead) Reset() { h.note("the engine started again") }
+func (h *tapeHead) Reset() {
+	h.resets++
+	if h.polled {
+		h.life = strconv.AppendInt(h.life[:0], int64(h.resets), 10)
+	}
+	h.note("the engine started again")
+}
 
 func (h *tapeHead) Joined(first uint64, complete bool) {
 	h.note("joined at batch %d, history complete: %t", first, complete)

@@ -262,7 +262,8 @@ const specHelp = `SPEC is key=value,key=value with the keys
   id              worker id, the one that callers of Score use (required)
   engine          vllm, sglang or trtllm (required)
   model           served model name
-  events          ZMQ endpoint of the events, tcp://HOST:PORT or ipc://PATH; a host of * is bound and the engine dials
+  events          ZMQ endpoint of the events, tcp://HOST:PORT or ipc://PATH; a host of * is bound and the engine dials;
+                  for trtllm also http://HOST:PORT/kv_cache_events, which is polled and tells of all ranks
   replay          ZMQ endpoint of the replay socket
   rank            data-parallel rank (0)
   block-size      tokens per block, until the stream tells its own

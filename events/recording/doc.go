@@ -70,6 +70,11 @@
 // member names are exact. Unknown members of a request are kept in Request.Extra: a string as its text, anything else
 // as its JSON. Unknown members of other records are ignored: nothing of their kinds has ever been seen.
 //
+// # TensorRT-LLM's buffered events
+//
+// What get_kv_cache_events or polls of /kv_cache_events returned, kept as it came: lists, one after another, or one event a
+// line, are read as a recording of the source "trtllm/0" without times, requests and block size.
+//
 // # Invariants
 //
 //  1. What was written before a Flush is read back whole, however the file is cut after it. A cut costs the frame it

@@ -50,7 +50,7 @@ func Open(path string) (*Reader, error) {
 }
 
 // NewReader reads a recording from in, whose first bytes tell the form: a Zstandard frame (dump), a CBOR map (raw
-// sequence) or JSON lines. It errs with ErrFormat when they tell none, with ErrTorn when there are none. From an input that
+// sequence), TensorRT-LLM's buffered events, or JSON lines. It errs with ErrFormat when they tell none, with ErrTorn when there are none. From an input that
 // blocks, such as a pipe, records come as soon as their frame or line has arrived.
 func NewReader(in io.Reader) (*Reader, error) {
 	return newReader(in, defaultLimits)
@@ -68,6 +68,8 @@ func newReader(in io.Reader, max limits) (*Reader, error) {
 	case opensFrame(head):
 		dump, err := newDumpReader(buf, max)
 		return &Reader{form: dump}, err
+	case opensBuffered(buf):
+		return &Reader{form: newBufferedForm(buf, max)}, nil
 	case head[0] == cborMap:
 		return &Reader{form: newRawReader(buf, max)}, nil
 	case bytes.ContainsRune([]byte("{ \t\r\n"), rune(head[0])):

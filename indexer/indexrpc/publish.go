@@ -28,10 +28,10 @@ func (s *Service) publish(req *kvscoutv1.PublishRequest) (*kvscoutv1.PublishResp
 	}
 	messages := make([]events.Message, len(batches))
 	for i, b := range batches {
-		if n := len(b.GetPayload()); n > s.opts.MaxBatchBytes {
+		if n := len(b.GetPayload()) + len(b.GetEpoch()); n > s.opts.MaxBatchBytes {
 			return nil, Failf(ReasonBatchTooLarge, "batch %d has %d bytes, limit %d", i, n, s.opts.MaxBatchBytes)
 		}
-		messages[i] = events.Message{Topic: []byte(b.GetTopic()), Seq: b.GetSequence(), Payload: b.GetPayload()}
+		messages[i] = events.Message{Topic: []byte(b.GetTopic()), Seq: b.GetSequence(), Epoch: b.GetEpoch(), Payload: b.GetPayload()}
 	}
 	// Pushes of one source wait for one another, so those who wait are bounded too.
 	if !s.publishes.Enter() {

@@ -34,6 +34,8 @@ type Options struct {
 	ScoreStats func() *kvscoutv1.ScoreStats
 	// Snapshot gives Stats.snapshot; nil leaves it out.
 	Snapshot func() ingest.KeeperStats
+	// LogStats gives Stats.log; nil leaves it out.
+	LogStats func() *kvscoutv1.LogStats
 	// Start is when the process started, for Stats.uptime; zero is now.
 	Start time.Time
 }

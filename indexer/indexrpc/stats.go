@@ -85,6 +85,9 @@ func (s *Service) stats(now time.Time) *kvscoutv1.Stats {
 	if s.opts.ScoreStats != nil {
 		out.Score = s.opts.ScoreStats()
 	}
+	if s.opts.LogStats != nil {
+		out.Log = s.opts.LogStats()
+	}
 	if s.opts.Snapshot != nil {
 		out.Snapshot = snapshotStatsOf(s.opts.Snapshot(), now)
 	}

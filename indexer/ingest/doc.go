@@ -1,14 +1,15 @@
 // Package ingest keeps the fleet: which workers there are, and a stream for each of their sources that feeds the index.
 //
-// In: descriptions of workers, from configuration or by RPC; batches, from ZMQ streams or pushed. Out: changes of an
-// indexer.Index, and for lookups the workers, their roles and the names of their models. In and out: the snapshot.
+// In: descriptions of workers, from configuration or by RPC; batches, from ZMQ streams, polled, pushed, or from a log. Out:
+// changes of an indexer.Index, and for lookups the workers, their roles and the names of their models. In and out: the
+// snapshot.
 //
 // Invariants:
 //
 //  1. A worker is registered once: the same description again changes nothing, another one replaces it and drops what
 //     it held.
 //  2. Once Deregister has returned, no lookup credits the worker, whatever its stream still delivers.
-//  3. A source has one writer: its ZMQ stream, or pushes one at a time.
+//  3. A source has one writer: its stream, or pushes one at a time.
 //  4. What a Keeper has restored is credited as a bound until the publisher is proven to be the one before (package stream).
 //  5. Lookups read a published view and wait for no registration (rule 16).
 //

@@ -29,6 +29,8 @@ type Options struct {
 	// Stream configures every ZMQ stream, Limits every decoder.
 	Stream stream.Options
 	Limits events.Limits
+	// Log, when set, is where everything that the fleet hears is shared with replicas.
+	Log    Log
 	Logger *slog.Logger
 }
 
@@ -46,6 +48,8 @@ type Fleet struct {
 
 	// view is what lookups read; replaced, never changed.
 	view atomic.Pointer[view]
+	// followed is what is read from a log; nil if nothing is.
+	followed atomic.Pointer[Followed]
 
 	mu sync.Mutex // guards workers and closed; held while a worker comes or goes
 	// workers by id.
@@ -64,7 +68,7 @@ type member struct {
 type source struct {
 	events.Source
 	writer *indexer.Writer
-	stream *stream.Stream // nil without an endpoint
+	stream *stream.Stream // nil without an endpoint, and for a polled one
 	stop   context.CancelFunc
 	done   chan struct{} // closed when the stream's goroutine has ended; nil without an endpoint
 
@@ -158,21 +162,20 @@ func (f *Fleet) open(src events.Source, all []events.Source, from *restoring) (*
 	s := &source{Source: src, writer: writer, stop: func() {}}
 	cursor, resumed := from.take(src, all, writer)
 	if src.Events == "" {
-		s.feed = events.NewFeed(writer)
+		s.feed = events.NewFeed(f.shared(src, writer))
 		if resumed {
 			s.feed.Resume(cursor, writer.Proven)
 		}
 		return s, nil
 	}
-	run, err := stream.New(src, writer, f.opts.Stream)
+	run, err := Listen(src, f.shared(src, writer), f.opts.Stream, f.opts.Limits)
 	if err != nil {
 		writer.Close()
 		return nil, fmt.Errorf("%w: %w", ErrWorker, err)
 	}
-	if resumed {
-		run.Resume(cursor, writer.Proven)
+	if s.stream, _ = run.(*stream.Stream); resumed {
+		s.stream.Resume(cursor, writer.Proven)
 	}
-	s.stream = run
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(f.ctx)
 	s.done = make(chan struct{})

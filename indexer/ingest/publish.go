@@ -39,6 +39,9 @@ func (f *Fleet) Publish(worker string, rank int, batches []events.Message) (Publ
 	if err != nil {
 		return Published{}, err
 	}
+	if s.feed == nil || f.followed.Load().has(worker) {
+		return Published{}, fmt.Errorf("%w: %s", ErrHasEndpoint, s.ID())
+	}
 	s.push.Lock()
 	defer s.push.Unlock()
 	before, unread := s.writer.Rejected(), s.writer.Unread()
@@ -82,9 +85,6 @@ func (f *Fleet) source(worker string, rank int) (*source, error) {
 	for _, s := range m.sources {
 		if s.Rank != rank {
 			continue
-		}
-		if s.feed == nil {
-			return nil, fmt.Errorf("%w: %s", ErrHasEndpoint, s.ID())
 		}
 		return s, nil
 	}

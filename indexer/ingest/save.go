@@ -77,5 +77,8 @@ func (s *source) epoch() string {
 		defer s.push.Unlock()
 		return s.feed.Epoch()
 	}
+	if s.stream == nil {
+		return ""
+	}
 	return s.stream.Epoch()
 }

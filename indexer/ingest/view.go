@@ -62,6 +62,7 @@ func (f *Fleet) publishLocked() {
 	slices.Sort(v.served)
 	v.served = slices.Compact(v.served)
 	f.view.Store(v)
+	f.shareLocked(v.workers)
 }
 
 // Workers lists the fleet by id. The slice and what it holds must not be changed.

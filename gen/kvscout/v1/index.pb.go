@@ -878,7 +878,9 @@ type Stats struct {
 	Sources []*SourceStats `protobuf:"bytes,9,rep,name=sources,proto3" json:"sources,omitempty"`
 	Score   *ScoreStats    `protobuf:"bytes,10,opt,name=score,proto3" json:"score,omitempty"`
 	// Absent: the service keeps no snapshot.
-	Snapshot      *SnapshotStats `protobuf:"bytes,32,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	Snapshot *SnapshotStats `protobuf:"bytes,32,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	// Absent: the server shares no log with others.
+	Log           *LogStats `protobuf:"bytes,40,opt,name=log,proto3" json:"log,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -986,6 +988,13 @@ func (x *Stats) GetScore() *ScoreStats {
 func (x *Stats) GetSnapshot() *SnapshotStats {
 	if x != nil {
 		return x.Snapshot
+	}
+	return nil
+}
+
+func (x *Stats) GetLog() *LogStats {
+	if x != nil {
+		return x.Log
 	}
 	return nil
 }
@@ -1140,6 +1149,292 @@ func (x *SnapshotStats) GetLastSkipped() uint32 {
 	return 0
 }
 
+// LogStats is the state of the log in NATS JetStream, by which servers share what their workers publish.
+type LogStats struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absent: the server puts nothing into the log.
+	Ingest *LogIngestStats `protobuf:"bytes,1,opt,name=ingest,proto3" json:"ingest,omitempty"`
+	// Absent: the server takes nothing from the log.
+	Replica *LogReplicaStats `protobuf:"bytes,2,opt,name=replica,proto3" json:"replica,omitempty"`
+	// How long the log has been out of reach. 0: it is reached.
+	Unreached *durationpb.Duration `protobuf:"bytes,3,opt,name=unreached,proto3" json:"unreached,omitempty"`
+	// Connections made after the first.
+	Reconnects    uint64 `protobuf:"varint,4,opt,name=reconnects,proto3" json:"reconnects,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogStats) Reset() {
+	*x = LogStats{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogStats) ProtoMessage() {}
+
+func (x *LogStats) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogStats.ProtoReflect.Descriptor instead.
+func (*LogStats) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *LogStats) GetIngest() *LogIngestStats {
+	if x != nil {
+		return x.Ingest
+	}
+	return nil
+}
+
+func (x *LogStats) GetReplica() *LogReplicaStats {
+	if x != nil {
+		return x.Replica
+	}
+	return nil
+}
+
+func (x *LogStats) GetUnreached() *durationpb.Duration {
+	if x != nil {
+		return x.Unreached
+	}
+	return nil
+}
+
+func (x *LogStats) GetReconnects() uint64 {
+	if x != nil {
+		return x.Reconnects
+	}
+	return 0
+}
+
+// LogIngestStats counts what went into the log.
+type LogIngestStats struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Records stored, and records that another server had stored already.
+	Stored     uint64 `protobuf:"varint,1,opt,name=stored,proto3" json:"stored,omitempty"`
+	Duplicates uint64 `protobuf:"varint,2,opt,name=duplicates,proto3" json:"duplicates,omitempty"`
+	// Attempts that failed and were made again.
+	Failures uint64 `protobuf:"varint,3,opt,name=failures,proto3" json:"failures,omitempty"`
+	// Messages that did not fit the queue, and records larger than NATS takes. Each is a gap for replicas.
+	Dropped uint64 `protobuf:"varint,4,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	Refused uint64 `protobuf:"varint,5,opt,name=refused,proto3" json:"refused,omitempty"`
+	// Bytes that wait to be stored.
+	WaitingBytes  uint64 `protobuf:"varint,6,opt,name=waiting_bytes,json=waitingBytes,proto3" json:"waiting_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogIngestStats) Reset() {
+	*x = LogIngestStats{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogIngestStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogIngestStats) ProtoMessage() {}
+
+func (x *LogIngestStats) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogIngestStats.ProtoReflect.Descriptor instead.
+func (*LogIngestStats) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *LogIngestStats) GetStored() uint64 {
+	if x != nil {
+		return x.Stored
+	}
+	return 0
+}
+
+func (x *LogIngestStats) GetDuplicates() uint64 {
+	if x != nil {
+		return x.Duplicates
+	}
+	return 0
+}
+
+func (x *LogIngestStats) GetFailures() uint64 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
+func (x *LogIngestStats) GetDropped() uint64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
+}
+
+func (x *LogIngestStats) GetRefused() uint64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+func (x *LogIngestStats) GetWaitingBytes() uint64 {
+	if x != nil {
+		return x.WaitingBytes
+	}
+	return 0
+}
+
+// LogReplicaStats says how far the log has been read.
+type LogReplicaStats struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Records read, and their bytes.
+	Records uint64 `protobuf:"varint,1,opt,name=records,proto3" json:"records,omitempty"`
+	Bytes   uint64 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// Records that could not be read, and records of workers that were not described yet or are this server's own.
+	Bad     uint64 `protobuf:"varint,3,opt,name=bad,proto3" json:"bad,omitempty"`
+	Unknown uint64 `protobuf:"varint,4,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	// Records that retention took from the log before they were read. Sources that lost some say gap.
+	Trimmed uint64 `protobuf:"varint,5,opt,name=trimmed,proto3" json:"trimmed,omitempty"`
+	// Descriptions of a worker that differ from another server's.
+	Conflicts uint64 `protobuf:"varint,6,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
+	// Number of the last record read, and records behind it.
+	Sequence uint64 `protobuf:"varint,7,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Pending  uint64 `protobuf:"varint,8,opt,name=pending,proto3" json:"pending,omitempty"`
+	// How long ago the last record read was stored. 0: nothing is pending.
+	Lag *durationpb.Duration `protobuf:"bytes,9,opt,name=lag,proto3" json:"lag,omitempty"`
+	// Answers are older than they should be: every source from the log is replaying.
+	Behind        bool `protobuf:"varint,10,opt,name=behind,proto3" json:"behind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogReplicaStats) Reset() {
+	*x = LogReplicaStats{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogReplicaStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogReplicaStats) ProtoMessage() {}
+
+func (x *LogReplicaStats) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogReplicaStats.ProtoReflect.Descriptor instead.
+func (*LogReplicaStats) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *LogReplicaStats) GetRecords() uint64 {
+	if x != nil {
+		return x.Records
+	}
+	return 0
+}
+
+func (x *LogReplicaStats) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *LogReplicaStats) GetBad() uint64 {
+	if x != nil {
+		return x.Bad
+	}
+	return 0
+}
+
+func (x *LogReplicaStats) GetUnknown() uint64 {
+	if x != nil {
+		return x.Unknown
+	}
+	return 0
+}
+
+func (x *LogReplicaStats) GetTrimmed() uint64 {
+	if x != nil {
+		return x.Trimmed
+	}
+	return 0
+}
+
+func (x *LogReplicaStats) GetConflicts() uint64 {
+	if x != nil {
+		return x.Conflicts
+	}
+	return 0
+}
+
+func (x *LogReplicaStats) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *LogReplicaStats) GetPending() uint64 {
+	if x != nil {
+		return x.Pending
+	}
+	return 0
+}
+
+func (x *LogReplicaStats) GetLag() *durationpb.Duration {
+	if x != nil {
+		return x.Lag
+	}
+	return nil
+}
+
+func (x *LogReplicaStats) GetBehind() bool {
+	if x != nil {
+		return x.Behind
+	}
+	return false
+}
+
 // SourceStats counts what one source did.
 type SourceStats struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -1184,7 +1479,7 @@ type SourceStats struct {
 
 func (x *SourceStats) Reset() {
 	*x = SourceStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[15]
+	mi := &file_kvscout_v1_index_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1196,7 +1491,7 @@ func (x *SourceStats) String() string {
 func (*SourceStats) ProtoMessage() {}
 
 func (x *SourceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[15]
+	mi := &file_kvscout_v1_index_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1209,7 +1504,7 @@ func (x *SourceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceStats.ProtoReflect.Descriptor instead.
 func (*SourceStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{15}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SourceStats) GetWorkerId() string {
@@ -1357,7 +1652,7 @@ type TierBlocks struct {
 
 func (x *TierBlocks) Reset() {
 	*x = TierBlocks{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[16]
+	mi := &file_kvscout_v1_index_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1664,7 @@ func (x *TierBlocks) String() string {
 func (*TierBlocks) ProtoMessage() {}
 
 func (x *TierBlocks) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[16]
+	mi := &file_kvscout_v1_index_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1677,7 @@ func (x *TierBlocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TierBlocks.ProtoReflect.Descriptor instead.
 func (*TierBlocks) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{16}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TierBlocks) GetTier() Tier {
@@ -1412,7 +1707,7 @@ type ScoreStats struct {
 
 func (x *ScoreStats) Reset() {
 	*x = ScoreStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[17]
+	mi := &file_kvscout_v1_index_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1424,7 +1719,7 @@ func (x *ScoreStats) String() string {
 func (*ScoreStats) ProtoMessage() {}
 
 func (x *ScoreStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[17]
+	mi := &file_kvscout_v1_index_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1437,7 +1732,7 @@ func (x *ScoreStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreStats.ProtoReflect.Descriptor instead.
 func (*ScoreStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{17}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ScoreStats) GetRequests() uint64 {
@@ -1465,7 +1760,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[18]
+	mi := &file_kvscout_v1_index_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1477,7 +1772,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[18]
+	mi := &file_kvscout_v1_index_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1490,7 +1785,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{18}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *InspectRequest) GetPrompt() *PromptTarget {
@@ -1529,7 +1824,7 @@ type PromptTarget struct {
 
 func (x *PromptTarget) Reset() {
 	*x = PromptTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	mi := &file_kvscout_v1_index_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1541,7 +1836,7 @@ func (x *PromptTarget) String() string {
 func (*PromptTarget) ProtoMessage() {}
 
 func (x *PromptTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	mi := &file_kvscout_v1_index_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1554,7 +1849,7 @@ func (x *PromptTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptTarget.ProtoReflect.Descriptor instead.
 func (*PromptTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{19}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PromptTarget) GetModel() string {
@@ -1619,7 +1914,7 @@ type WorkerTarget struct {
 
 func (x *WorkerTarget) Reset() {
 	*x = WorkerTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[20]
+	mi := &file_kvscout_v1_index_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1631,7 +1926,7 @@ func (x *WorkerTarget) String() string {
 func (*WorkerTarget) ProtoMessage() {}
 
 func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[20]
+	mi := &file_kvscout_v1_index_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1644,7 +1939,7 @@ func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTarget.ProtoReflect.Descriptor instead.
 func (*WorkerTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{20}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *WorkerTarget) GetWorkerId() string {
@@ -1676,7 +1971,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[21]
+	mi := &file_kvscout_v1_index_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1688,7 +1983,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[21]
+	mi := &file_kvscout_v1_index_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1701,7 +1996,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{21}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *InspectResponse) GetIndexVersion() uint64 {
@@ -1738,7 +2033,7 @@ type PromptHolders struct {
 
 func (x *PromptHolders) Reset() {
 	*x = PromptHolders{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[22]
+	mi := &file_kvscout_v1_index_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1750,7 +2045,7 @@ func (x *PromptHolders) String() string {
 func (*PromptHolders) ProtoMessage() {}
 
 func (x *PromptHolders) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[22]
+	mi := &file_kvscout_v1_index_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1763,7 +2058,7 @@ func (x *PromptHolders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolders.ProtoReflect.Descriptor instead.
 func (*PromptHolders) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{22}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PromptHolders) GetPromptTokens() uint32 {
@@ -1798,7 +2093,7 @@ type PromptHolder struct {
 
 func (x *PromptHolder) Reset() {
 	*x = PromptHolder{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[23]
+	mi := &file_kvscout_v1_index_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1810,7 +2105,7 @@ func (x *PromptHolder) String() string {
 func (*PromptHolder) ProtoMessage() {}
 
 func (x *PromptHolder) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[23]
+	mi := &file_kvscout_v1_index_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1823,7 +2118,7 @@ func (x *PromptHolder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolder.ProtoReflect.Descriptor instead.
 func (*PromptHolder) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{23}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PromptHolder) GetWorkerId() string {
@@ -1883,7 +2178,7 @@ type BlockRun struct {
 
 func (x *BlockRun) Reset() {
 	*x = BlockRun{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	mi := &file_kvscout_v1_index_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1895,7 +2190,7 @@ func (x *BlockRun) String() string {
 func (*BlockRun) ProtoMessage() {}
 
 func (x *BlockRun) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	mi := &file_kvscout_v1_index_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1908,7 +2203,7 @@ func (x *BlockRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRun.ProtoReflect.Descriptor instead.
 func (*BlockRun) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{24}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *BlockRun) GetTier() Tier {
@@ -1946,7 +2241,7 @@ type SourceInspection struct {
 
 func (x *SourceInspection) Reset() {
 	*x = SourceInspection{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[25]
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1958,7 +2253,7 @@ func (x *SourceInspection) String() string {
 func (*SourceInspection) ProtoMessage() {}
 
 func (x *SourceInspection) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[25]
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1971,7 +2266,7 @@ func (x *SourceInspection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceInspection.ProtoReflect.Descriptor instead.
 func (*SourceInspection) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{25}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SourceInspection) GetStats() *SourceStats {
@@ -2015,7 +2310,7 @@ type ScopeStats struct {
 
 func (x *ScopeStats) Reset() {
 	*x = ScopeStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[26]
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2027,7 +2322,7 @@ func (x *ScopeStats) String() string {
 func (*ScopeStats) ProtoMessage() {}
 
 func (x *ScopeStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[26]
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2040,7 +2335,7 @@ func (x *ScopeStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeStats.ProtoReflect.Descriptor instead.
 func (*ScopeStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{26}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ScopeStats) GetModel() string {
@@ -2100,7 +2395,7 @@ type PublishRequest struct {
 
 func (x *PublishRequest) Reset() {
 	*x = PublishRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[27]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2407,7 @@ func (x *PublishRequest) String() string {
 func (*PublishRequest) ProtoMessage() {}
 
 func (x *PublishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[27]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2420,7 @@ func (x *PublishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishRequest.ProtoReflect.Descriptor instead.
 func (*PublishRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{27}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PublishRequest) GetWorkerId() string {
@@ -2156,15 +2451,18 @@ type RawBatch struct {
 	Sequence uint64 `protobuf:"varint,1,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// The topic it was published under. Empty: none; checked against the worker's topic if both are set.
 	Topic string `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
-	// The msgpack payload. Empty is rejected as "bad_payload".
-	Payload       []byte `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
+	// The payload: msgpack, or JSON of TensorRT-LLM's buffered events. Empty is rejected as "bad_payload".
+	Payload []byte `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
+	// Which life of the engine it comes from, if that is known; another one than the batch before it had is a reset. Empty:
+	// not known, and only a number that falls back with another payload is one.
+	Epoch         []byte `protobuf:"bytes,10,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RawBatch) Reset() {
 	*x = RawBatch{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2176,7 +2474,7 @@ func (x *RawBatch) String() string {
 func (*RawBatch) ProtoMessage() {}
 
 func (x *RawBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2189,7 +2487,7 @@ func (x *RawBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RawBatch.ProtoReflect.Descriptor instead.
 func (*RawBatch) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RawBatch) GetSequence() uint64 {
@@ -2209,6 +2507,13 @@ func (x *RawBatch) GetTopic() string {
 func (x *RawBatch) GetPayload() []byte {
 	if x != nil {
 		return x.Payload
+	}
+	return nil
+}
+
+func (x *RawBatch) GetEpoch() []byte {
+	if x != nil {
+		return x.Epoch
 	}
 	return nil
 }
@@ -2234,7 +2539,7 @@ type PublishResponse struct {
 
 func (x *PublishResponse) Reset() {
 	*x = PublishResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +2551,7 @@ func (x *PublishResponse) String() string {
 func (*PublishResponse) ProtoMessage() {}
 
 func (x *PublishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +2564,7 @@ func (x *PublishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishResponse.ProtoReflect.Descriptor instead.
 func (*PublishResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PublishResponse) GetApplied() uint32 {
@@ -2315,7 +2620,7 @@ type SequenceRange struct {
 
 func (x *SequenceRange) Reset() {
 	*x = SequenceRange{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[30]
+	mi := &file_kvscout_v1_index_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2327,7 +2632,7 @@ func (x *SequenceRange) String() string {
 func (*SequenceRange) ProtoMessage() {}
 
 func (x *SequenceRange) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[30]
+	mi := &file_kvscout_v1_index_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2340,7 +2645,7 @@ func (x *SequenceRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SequenceRange.ProtoReflect.Descriptor instead.
 func (*SequenceRange) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{30}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SequenceRange) GetFirst() uint64 {
@@ -2423,7 +2728,7 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x12StreamStatsRequest\x125\n" +
 	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\">\n" +
 	"\x13StreamStatsResponse\x12'\n" +
-	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\xba\x03\n" +
+	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\xe2\x03\n" +
 	"\x05Stats\x12#\n" +
 	"\rindex_version\x18\x01 \x01(\x04R\findexVersion\x121\n" +
 	"\x06uptime\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06uptime\x12\x16\n" +
@@ -2436,7 +2741,8 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\asources\x18\t \x03(\v2\x17.kvscout.v1.SourceStatsR\asources\x12,\n" +
 	"\x05score\x18\n" +
 	" \x01(\v2\x16.kvscout.v1.ScoreStatsR\x05score\x125\n" +
-	"\bsnapshot\x18  \x01(\v2\x19.kvscout.v1.SnapshotStatsR\bsnapshot\"\xd9\x05\n" +
+	"\bsnapshot\x18  \x01(\v2\x19.kvscout.v1.SnapshotStatsR\bsnapshot\x12&\n" +
+	"\x03log\x18( \x01(\v2\x14.kvscout.v1.LogStatsR\x03log\"\xd9\x05\n" +
 	"\rSnapshotStats\x12\x18\n" +
 	"\aoutcome\x18\x01 \x01(\tR\aoutcome\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12)\n" +
@@ -2458,7 +2764,35 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\x1a;\n" +
 	"\rFailuresEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\x82\x06\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xce\x01\n" +
+	"\bLogStats\x122\n" +
+	"\x06ingest\x18\x01 \x01(\v2\x1a.kvscout.v1.LogIngestStatsR\x06ingest\x125\n" +
+	"\areplica\x18\x02 \x01(\v2\x1b.kvscout.v1.LogReplicaStatsR\areplica\x127\n" +
+	"\tunreached\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tunreached\x12\x1e\n" +
+	"\n" +
+	"reconnects\x18\x04 \x01(\x04R\n" +
+	"reconnects\"\xbd\x01\n" +
+	"\x0eLogIngestStats\x12\x16\n" +
+	"\x06stored\x18\x01 \x01(\x04R\x06stored\x12\x1e\n" +
+	"\n" +
+	"duplicates\x18\x02 \x01(\x04R\n" +
+	"duplicates\x12\x1a\n" +
+	"\bfailures\x18\x03 \x01(\x04R\bfailures\x12\x18\n" +
+	"\adropped\x18\x04 \x01(\x04R\adropped\x12\x18\n" +
+	"\arefused\x18\x05 \x01(\x04R\arefused\x12#\n" +
+	"\rwaiting_bytes\x18\x06 \x01(\x04R\fwaitingBytes\"\xa0\x02\n" +
+	"\x0fLogReplicaStats\x12\x18\n" +
+	"\arecords\x18\x01 \x01(\x04R\arecords\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\x12\x10\n" +
+	"\x03bad\x18\x03 \x01(\x04R\x03bad\x12\x18\n" +
+	"\aunknown\x18\x04 \x01(\x04R\aunknown\x12\x18\n" +
+	"\atrimmed\x18\x05 \x01(\x04R\atrimmed\x12\x1c\n" +
+	"\tconflicts\x18\x06 \x01(\x04R\tconflicts\x12\x1a\n" +
+	"\bsequence\x18\a \x01(\x04R\bsequence\x12\x18\n" +
+	"\apending\x18\b \x01(\x04R\apending\x12+\n" +
+	"\x03lag\x18\t \x01(\v2\x19.google.protobuf.DurationR\x03lag\x12\x16\n" +
+	"\x06behind\x18\n" +
+	" \x01(\bR\x06behind\"\x82\x06\n" +
 	"\vSourceStats\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x123\n" +
@@ -2546,11 +2880,13 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x0ePublishRequest\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12.\n" +
-	"\abatches\x18\x03 \x03(\v2\x14.kvscout.v1.RawBatchR\abatches\"V\n" +
+	"\abatches\x18\x03 \x03(\v2\x14.kvscout.v1.RawBatchR\abatches\"l\n" +
 	"\bRawBatch\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x18\n" +
-	"\apayload\x18\x03 \x01(\fR\apayload\"\xd2\x02\n" +
+	"\apayload\x18\x03 \x01(\fR\apayload\x12\x14\n" +
+	"\x05epoch\x18\n" +
+	" \x01(\fR\x05epoch\"\xd2\x02\n" +
 	"\x0fPublishResponse\x12\x18\n" +
 	"\aapplied\x18\x01 \x01(\rR\aapplied\x12\x1e\n" +
 	"\n" +
@@ -2588,7 +2924,7 @@ func file_kvscout_v1_index_proto_rawDescGZIP() []byte {
 	return file_kvscout_v1_index_proto_rawDescData
 }
 
-var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_kvscout_v1_index_proto_goTypes = []any{
 	(*WorkerSpec)(nil),               // 0: kvscout.v1.WorkerSpec
 	(*Worker)(nil),                   // 1: kvscout.v1.Worker
@@ -2605,100 +2941,108 @@ var file_kvscout_v1_index_proto_goTypes = []any{
 	(*StreamStatsResponse)(nil),      // 12: kvscout.v1.StreamStatsResponse
 	(*Stats)(nil),                    // 13: kvscout.v1.Stats
 	(*SnapshotStats)(nil),            // 14: kvscout.v1.SnapshotStats
-	(*SourceStats)(nil),              // 15: kvscout.v1.SourceStats
-	(*TierBlocks)(nil),               // 16: kvscout.v1.TierBlocks
-	(*ScoreStats)(nil),               // 17: kvscout.v1.ScoreStats
-	(*InspectRequest)(nil),           // 18: kvscout.v1.InspectRequest
-	(*PromptTarget)(nil),             // 19: kvscout.v1.PromptTarget
-	(*WorkerTarget)(nil),             // 20: kvscout.v1.WorkerTarget
-	(*InspectResponse)(nil),          // 21: kvscout.v1.InspectResponse
-	(*PromptHolders)(nil),            // 22: kvscout.v1.PromptHolders
-	(*PromptHolder)(nil),             // 23: kvscout.v1.PromptHolder
-	(*BlockRun)(nil),                 // 24: kvscout.v1.BlockRun
-	(*SourceInspection)(nil),         // 25: kvscout.v1.SourceInspection
-	(*ScopeStats)(nil),               // 26: kvscout.v1.ScopeStats
-	(*PublishRequest)(nil),           // 27: kvscout.v1.PublishRequest
-	(*RawBatch)(nil),                 // 28: kvscout.v1.RawBatch
-	(*PublishResponse)(nil),          // 29: kvscout.v1.PublishResponse
-	(*SequenceRange)(nil),            // 30: kvscout.v1.SequenceRange
-	nil,                              // 31: kvscout.v1.WorkerSpec.LabelsEntry
-	nil,                              // 32: kvscout.v1.SnapshotStats.DroppedSourcesEntry
-	nil,                              // 33: kvscout.v1.SnapshotStats.FailuresEntry
-	nil,                              // 34: kvscout.v1.SourceStats.RejectedEntry
-	nil,                              // 35: kvscout.v1.ScoreStats.ErrorsEntry
-	nil,                              // 36: kvscout.v1.PublishResponse.RejectedEntry
-	(Role)(0),                        // 37: kvscout.v1.Role
-	(*Freshness)(nil),                // 38: kvscout.v1.Freshness
-	(*durationpb.Duration)(nil),      // 39: google.protobuf.Duration
-	(Tier)(0),                        // 40: kvscout.v1.Tier
-	(*Tokens)(nil),                   // 41: kvscout.v1.Tokens
-	(*BlockHashes)(nil),              // 42: kvscout.v1.BlockHashes
-	(*Feature)(nil),                  // 43: kvscout.v1.Feature
-	(*Bound)(nil),                    // 44: kvscout.v1.Bound
+	(*LogStats)(nil),                 // 15: kvscout.v1.LogStats
+	(*LogIngestStats)(nil),           // 16: kvscout.v1.LogIngestStats
+	(*LogReplicaStats)(nil),          // 17: kvscout.v1.LogReplicaStats
+	(*SourceStats)(nil),              // 18: kvscout.v1.SourceStats
+	(*TierBlocks)(nil),               // 19: kvscout.v1.TierBlocks
+	(*ScoreStats)(nil),               // 20: kvscout.v1.ScoreStats
+	(*InspectRequest)(nil),           // 21: kvscout.v1.InspectRequest
+	(*PromptTarget)(nil),             // 22: kvscout.v1.PromptTarget
+	(*WorkerTarget)(nil),             // 23: kvscout.v1.WorkerTarget
+	(*InspectResponse)(nil),          // 24: kvscout.v1.InspectResponse
+	(*PromptHolders)(nil),            // 25: kvscout.v1.PromptHolders
+	(*PromptHolder)(nil),             // 26: kvscout.v1.PromptHolder
+	(*BlockRun)(nil),                 // 27: kvscout.v1.BlockRun
+	(*SourceInspection)(nil),         // 28: kvscout.v1.SourceInspection
+	(*ScopeStats)(nil),               // 29: kvscout.v1.ScopeStats
+	(*PublishRequest)(nil),           // 30: kvscout.v1.PublishRequest
+	(*RawBatch)(nil),                 // 31: kvscout.v1.RawBatch
+	(*PublishResponse)(nil),          // 32: kvscout.v1.PublishResponse
+	(*SequenceRange)(nil),            // 33: kvscout.v1.SequenceRange
+	nil,                              // 34: kvscout.v1.WorkerSpec.LabelsEntry
+	nil,                              // 35: kvscout.v1.SnapshotStats.DroppedSourcesEntry
+	nil,                              // 36: kvscout.v1.SnapshotStats.FailuresEntry
+	nil,                              // 37: kvscout.v1.SourceStats.RejectedEntry
+	nil,                              // 38: kvscout.v1.ScoreStats.ErrorsEntry
+	nil,                              // 39: kvscout.v1.PublishResponse.RejectedEntry
+	(Role)(0),                        // 40: kvscout.v1.Role
+	(*Freshness)(nil),                // 41: kvscout.v1.Freshness
+	(*durationpb.Duration)(nil),      // 42: google.protobuf.Duration
+	(Tier)(0),                        // 43: kvscout.v1.Tier
+	(*Tokens)(nil),                   // 44: kvscout.v1.Tokens
+	(*BlockHashes)(nil),              // 45: kvscout.v1.BlockHashes
+	(*Feature)(nil),                  // 46: kvscout.v1.Feature
+	(*Bound)(nil),                    // 47: kvscout.v1.Bound
 }
 var file_kvscout_v1_index_proto_depIdxs = []int32{
-	31, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
-	37, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
+	34, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
+	40, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
 	0,  // 2: kvscout.v1.Worker.spec:type_name -> kvscout.v1.WorkerSpec
 	2,  // 3: kvscout.v1.Worker.sources:type_name -> kvscout.v1.SourceStatus
-	38, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
+	41, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
 	0,  // 5: kvscout.v1.RegisterWorkerRequest.worker:type_name -> kvscout.v1.WorkerSpec
 	1,  // 6: kvscout.v1.RegisterWorkerResponse.worker:type_name -> kvscout.v1.Worker
-	37, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
+	40, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
 	1,  // 8: kvscout.v1.ListWorkersResponse.workers:type_name -> kvscout.v1.Worker
 	13, // 9: kvscout.v1.GetStatsResponse.stats:type_name -> kvscout.v1.Stats
-	39, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
+	42, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
 	13, // 11: kvscout.v1.StreamStatsResponse.stats:type_name -> kvscout.v1.Stats
-	39, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
-	15, // 13: kvscout.v1.Stats.sources:type_name -> kvscout.v1.SourceStats
-	17, // 14: kvscout.v1.Stats.score:type_name -> kvscout.v1.ScoreStats
+	42, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
+	18, // 13: kvscout.v1.Stats.sources:type_name -> kvscout.v1.SourceStats
+	20, // 14: kvscout.v1.Stats.score:type_name -> kvscout.v1.ScoreStats
 	14, // 15: kvscout.v1.Stats.snapshot:type_name -> kvscout.v1.SnapshotStats
-	32, // 16: kvscout.v1.SnapshotStats.dropped_sources:type_name -> kvscout.v1.SnapshotStats.DroppedSourcesEntry
-	39, // 17: kvscout.v1.SnapshotStats.restored_age:type_name -> google.protobuf.Duration
-	33, // 18: kvscout.v1.SnapshotStats.failures:type_name -> kvscout.v1.SnapshotStats.FailuresEntry
-	39, // 19: kvscout.v1.SnapshotStats.last_age:type_name -> google.protobuf.Duration
-	39, // 20: kvscout.v1.SnapshotStats.last_took:type_name -> google.protobuf.Duration
-	38, // 21: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
-	16, // 22: kvscout.v1.SourceStats.tiers:type_name -> kvscout.v1.TierBlocks
-	34, // 23: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
-	40, // 24: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
-	35, // 25: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
-	19, // 26: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
-	20, // 27: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
-	41, // 28: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
-	42, // 29: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
-	43, // 30: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
-	22, // 31: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
-	25, // 32: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
-	23, // 33: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
-	24, // 34: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
-	38, // 35: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
-	44, // 36: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
-	40, // 37: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
-	15, // 38: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
-	26, // 39: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
-	28, // 40: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
-	36, // 41: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
-	30, // 42: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
-	3,  // 43: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
-	5,  // 44: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
-	7,  // 45: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
-	9,  // 46: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
-	11, // 47: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
-	18, // 48: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
-	27, // 49: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
-	4,  // 50: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
-	6,  // 51: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
-	8,  // 52: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
-	10, // 53: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
-	12, // 54: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
-	21, // 55: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
-	29, // 56: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
-	50, // [50:57] is the sub-list for method output_type
-	43, // [43:50] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	15, // 16: kvscout.v1.Stats.log:type_name -> kvscout.v1.LogStats
+	35, // 17: kvscout.v1.SnapshotStats.dropped_sources:type_name -> kvscout.v1.SnapshotStats.DroppedSourcesEntry
+	42, // 18: kvscout.v1.SnapshotStats.restored_age:type_name -> google.protobuf.Duration
+	36, // 19: kvscout.v1.SnapshotStats.failures:type_name -> kvscout.v1.SnapshotStats.FailuresEntry
+	42, // 20: kvscout.v1.SnapshotStats.last_age:type_name -> google.protobuf.Duration
+	42, // 21: kvscout.v1.SnapshotStats.last_took:type_name -> google.protobuf.Duration
+	16, // 22: kvscout.v1.LogStats.ingest:type_name -> kvscout.v1.LogIngestStats
+	17, // 23: kvscout.v1.LogStats.replica:type_name -> kvscout.v1.LogReplicaStats
+	42, // 24: kvscout.v1.LogStats.unreached:type_name -> google.protobuf.Duration
+	42, // 25: kvscout.v1.LogReplicaStats.lag:type_name -> google.protobuf.Duration
+	41, // 26: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
+	19, // 27: kvscout.v1.SourceStats.tiers:type_name -> kvscout.v1.TierBlocks
+	37, // 28: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
+	43, // 29: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
+	38, // 30: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
+	22, // 31: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
+	23, // 32: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
+	44, // 33: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
+	45, // 34: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
+	46, // 35: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
+	25, // 36: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
+	28, // 37: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
+	26, // 38: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
+	27, // 39: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
+	41, // 40: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
+	47, // 41: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
+	43, // 42: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
+	18, // 43: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
+	29, // 44: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
+	31, // 45: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
+	39, // 46: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
+	33, // 47: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
+	3,  // 48: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
+	5,  // 49: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
+	7,  // 50: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
+	9,  // 51: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
+	11, // 52: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
+	21, // 53: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
+	30, // 54: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
+	4,  // 55: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
+	6,  // 56: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
+	8,  // 57: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
+	10, // 58: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
+	12, // 59: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
+	24, // 60: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
+	32, // 61: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
+	55, // [55:62] is the sub-list for method output_type
+	48, // [48:55] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_kvscout_v1_index_proto_init() }
@@ -2708,15 +3052,15 @@ func file_kvscout_v1_index_proto_init() {
 	}
 	file_kvscout_v1_types_proto_init()
 	file_kvscout_v1_index_proto_msgTypes[5].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[20].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[29].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[23].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[32].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kvscout_v1_index_proto_rawDesc), len(file_kvscout_v1_index_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   37,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

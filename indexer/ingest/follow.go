@@ -1,0 +1,117 @@
+package ingest
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/jetstream"
+)
+
+// Followed is the part of a fleet that a replica reads from the log: it implements jetstream.Target. A worker that this
+// process was told of otherwise stays as it is, and is not followed.
+type Followed struct {
+	fleet *Fleet
+
+	mu  sync.Mutex      // guards ids; nothing is called while it is held
+	ids map[string]bool // of the workers followed
+}
+
+// Follow is what the fleet reads from a log, the same at each call.
+func (f *Fleet) Follow() *Followed {
+	f.followed.CompareAndSwap(nil, &Followed{fleet: f, ids: make(map[string]bool)})
+	return f.followed.Load()
+}
+
+// has says whether a worker is followed.
+func (w *Followed) has(id string) bool {
+	if w == nil {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ids[id]
+}
+
+// Describe implements jetstream.Target. It errs with ErrTaken for a worker that is known otherwise, and as Register does.
+func (w *Followed) Describe(m jetstream.Member) error {
+	role, ok := ParseRole(m.Role)
+	if !ok {
+		return fmt.Errorf("%w: role %.100q is not prefill, decode or both", ErrWorker, m.Role)
+	}
+	if _, known := w.fleet.Worker(m.ID); known && !w.has(m.ID) {
+		return fmt.Errorf("%w: worker %q is not the log's", ErrTaken, m.ID)
+	}
+	w.mu.Lock()
+	w.ids[m.ID] = true // before it is registered: its sources are not to be shared again
+	w.mu.Unlock()
+	_, err := w.fleet.Register(Worker{
+		ID: m.ID, Labels: m.Labels, Role: role, Model: m.Model, Aliases: m.Aliases, Adapters: m.Adapters, Sources: m.Events(),
+	})
+	if _, known := w.fleet.Worker(m.ID); !known {
+		w.mu.Lock()
+		delete(w.ids, m.ID)
+		w.mu.Unlock()
+	}
+	return err
+}
+
+// Forget implements jetstream.Target.
+func (w *Followed) Forget(id string) {
+	if !w.has(id) {
+		return
+	}
+	w.fleet.Deregister(id, nil)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.ids, id)
+}
+
+// Sink implements jetstream.Target.
+func (w *Followed) Sink(worker string, rank int) events.Sink {
+	if !w.has(worker) {
+		return nil
+	}
+	s, err := w.fleet.source(worker, rank)
+	if err != nil {
+		return nil
+	}
+	return s.writer
+}
+
+// Log is where a fleet shares what it hears: a jetstream.Publisher.
+type Log interface {
+	// Sink takes what a source's stream delivers.
+	Sink(src events.Source) events.Sink
+	// Members says which workers there are.
+	Members(list []jetstream.Member)
+}
+
+// shared is where a stream of src delivers: to its writer, and to the log if the fleet shares it.
+func (f *Fleet) shared(src events.Source, to events.Sink) events.Sink {
+	if f.opts.Log == nil || f.followed.Load().has(src.Worker) {
+		return to
+	}
+	return both{to, f.opts.Log.Sink(src)}
+}
+
+// shareLocked tells the log which workers there are. Needs f.mu.
+func (f *Fleet) shareLocked(workers []Worker) {
+	if f.opts.Log == nil {
+		return
+	}
+	var list []jetstream.Member
+	for _, w := range workers {
+		if f.followed.Load().has(w.ID) {
+			continue
+		}
+		m := jetstream.Member{
+			ID: w.ID, Role: w.Role.String(), Labels: w.Labels, Model: w.Model, Aliases: w.Aliases, Adapters: w.Adapters,
+		}
+		for _, s := range w.Sources {
+			m.Sources = append(m.Sources, jetstream.SourceOf(s))
+		}
+		list = append(list, m)
+	}
+	f.opts.Log.Members(list)
+}
