@@ -18,6 +18,8 @@ type Saved struct {
 	Cursor events.Cursor
 	// Partial: a rank that is heard of later may have been heard of before.
 	Partial bool
+	// Note is what who saves wants to keep beside the stream; Export leaves it empty.
+	Note []byte
 	// Books has the stream's own rank first, then those that its batches named, ascending.
 	Books []Book
 

@@ -13,7 +13,7 @@ import (
 // be read by who has read those before (events.Decoder.Remembers). The index is locked only while the books are copied;
 // they are put in order afterwards.
 func (w *Writer) Export(s *Saved) bool {
-	s.Source = w.src
+	s.Source, s.Note = w.src, nil
 	s.copier.reset()
 	if !w.copy(s) {
 		return false

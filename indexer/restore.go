@@ -37,6 +37,7 @@ func (w *Writer) Restore(s *Saved, within time.Duration) error {
 	w.x.mu.Lock()
 	w.cursor, w.applied, w.restored, w.wasPartial = s.Cursor, true, true, s.Partial
 	w.x.mu.Unlock()
+	w.unproven.Store(true)
 	return nil
 }
 
@@ -93,8 +94,11 @@ func (w *Writer) forget() {
 	w.main.fresh.heard.Store(0)
 }
 
-// Proven says that the engine is the one of which the state was restored.
+// Proven says that the engine is the one of which the state was restored. Without Restore it does nothing.
 func (w *Writer) Proven() {
+	if !w.unproven.CompareAndSwap(true, false) {
+		return
+	}
 	if !w.main.neverProven {
 		w.partial.Store(w.wasPartial)
 	}

@@ -28,8 +28,9 @@ type Writer struct {
 	cursor            events.Cursor
 	applied, restored bool
 	unsaveable        bool
-	// wasPartial is partial as it was restored. It counts once the source is proven.
+	// wasPartial is partial as it was restored. It counts once the source is proven, which it needs to be while unproven.
 	wasPartial bool
+	unproven   atomic.Bool
 
 	mu     sync.Mutex      // guards ranks and closed; taken before the index's
 	ranks  map[int]*Ledger // of other ranks than the stream's
@@ -48,6 +49,14 @@ func (x *Index) NewWriter(src events.Source, limits events.Limits) (*Writer, err
 	w := &Writer{x: x, src: src, decoder: events.NewSourceDecoder(src, limits), main: l, ranks: make(map[int]*Ledger)}
 	w.partial.Store(true)
 	return w, nil
+}
+
+// Unsaveable says that Export has nothing though batches were applied: what comes next can only be read by who has read
+// those before (events.Decoder.Remembers).
+func (w *Writer) Unsaveable() bool {
+	w.x.mu.Lock()
+	defer w.x.mu.Unlock()
+	return w.unsaveable
 }
 
 // Ledger is the book of the stream's own rank.

@@ -134,17 +134,24 @@ func (s *sharing) ingestLog() ingest.Log {
 	return s.publisher
 }
 
-// follow reads the log into the fleet, if this is a replica. The function returned stops it and waits.
+// attach prepares to read the log into the fleet, if this is a replica: before a snapshot is restored.
+func (s *sharing) attach(fleet *ingest.Fleet) {
+	if s.log != nil && s.replica {
+		s.follower = s.log.Follow(fleet.Follow())
+		fleet.Follow().Attach(s.follower)
+	}
+}
+
+// follow reads the log, if this is a replica. The function returned stops it and waits.
 func (s *sharing) follow(ctx context.Context, fleet *ingest.Fleet) (stop func()) {
-	if s.log == nil || !s.replica {
+	if s.follower == nil {
 		return func() {}
 	}
-	s.follower = s.log.Follow(fleet.Follow())
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() { // ends with ctx; waited for by stop
 		defer close(done)
-		if err := s.follower.Run(ctx); err != nil && ctx.Err() == nil {
+		if err := fleet.Follow().Run(ctx); err != nil && ctx.Err() == nil {
 			s.logger.Error("the log is not read any more", "error", err)
 		}
 	}()

@@ -85,7 +85,7 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 		Logger: log,
 	})
 	defer fleet.Close()
-	defer share.follow(cmd.Context(), fleet)()
+	share.attach(fleet)
 	var keeper *ingest.Keeper
 	if o.snapshot != "" {
 		keeper = ingest.NewKeeper(index, fleet, o.snapshot, log)
@@ -93,6 +93,7 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	if err := listenTo(fleet, keeper, o.workers, log); err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	defer share.follow(cmd.Context(), fleet)()
 	srv := newServer(o, index, fleet, keeper, renderer, share, log, start)
 	return keep(cmd.Context(), keeper, fleet, o.snapshotEvery, func(ctx context.Context) error {
 		return serveOn(ctx, srv, listener, cmd.OutOrStdout())

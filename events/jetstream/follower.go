@@ -35,16 +35,19 @@ type Follower struct {
 	next    uint64 // number of the record to be read next
 	sources map[place]*source
 	members map[string]*member
-	resume  map[place]Position // of sources not opened yet
-	goal    uint64             // the log's last record when the session began
-	failed  time.Time          // since when the log cannot be read; zero while it can
+	goal    uint64    // the log's last record when the session began
+	failed  time.Time // since when the log cannot be read; zero while it can
+	resumed bool      // by StartFrom, and the log has not shown yet that it is the cursor's
+	whole   bool      // with resumed: to be read from the beginning
+	known   uint64    // up to this record, workers and sources were resumed
+	trimmed bool      // records behind the cursor are gone, perhaps of workers
 }
 
 // Follow prepares to read the log from its beginning, or from where StartFrom says.
 func (l *Log) Follow(target Target) *Follower {
 	return &Follower{
 		log: l, target: target, next: 1,
-		sources: make(map[place]*source), members: make(map[string]*member), resume: make(map[place]Position),
+		sources: make(map[place]*source), members: make(map[string]*member),
 	}
 }
 
@@ -56,7 +59,7 @@ const (
 )
 
 // Run reads the log until ctx ends and returns ctx's error. It errs with ErrCursor or ErrStream when the log cannot be
-// read however often it is tried. It must be called once.
+// read however often it is tried; after ErrCursor and StartOver it may be called again.
 func (f *Follower) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -147,13 +150,27 @@ func (f *Follower) open(ctx context.Context) (jetstream.Stream, error) {
 	defer f.mu.Unlock()
 	other := !f.created.IsZero() && !f.created.Equal(info.Created) || f.next > info.State.LastSeq+1
 	switch {
-	case other && len(f.resume) > 0:
-		return nil, fmt.Errorf("%w: it was made at %v, and the log at %v", ErrCursor, f.created, info.Created)
+	case other && f.resumed:
+		return nil, fmt.Errorf("%w: it is behind record %d of a log made at %v, and this one was made at %v and ends with record %d",
+			ErrCursor, f.next-1, f.created, info.Created, info.State.LastSeq)
 	case other:
 		f.log.logger().Warn("log was made anew", "before", f.created, "now", info.Created)
 		f.doubtLocked()
+		f.next, f.known = 1, 0
+		for _, s := range f.sources {
+			s.record = 0
+		}
+	case f.resumed && info.State.FirstSeq > f.next:
+		f.trimmed = true
+	case f.resumed:
+		for _, s := range f.sources {
+			s.prove()
+		}
+	}
+	if f.resumed && f.whole {
 		f.next = 1
 	}
+	f.resumed = false
 	f.created, f.goal = info.Created, info.State.LastSeq
 	f.n.behind.Store(f.next <= f.goal)
 	return stream, nil
@@ -181,7 +198,7 @@ func (f *Follower) take(msg jetstream.Msg, now time.Time) error {
 	f.n.bytes.Add(uint64(len(msg.Data())))
 	f.n.pending.Store(meta.NumPending)
 	f.n.stored.Store(meta.Timestamp.UnixNano())
-	f.recordLocked(msg.Subject(), msg.Data(), meta.Timestamp, now)
+	f.recordLocked(seq, msg.Subject(), msg.Data(), meta.Timestamp, now)
 	f.n.sequence.Store(seq) // last, so that whoever sees it finds the record applied
 	late := meta.NumPending > 0 && now.Sub(meta.Timestamp) > f.log.o.MaxLag
 	f.n.behind.Store(seq < f.goal || late)
@@ -206,8 +223,8 @@ func (f *Follower) doubtLocked() {
 	}
 }
 
-// recordLocked takes what is stored on a subject.
-func (f *Follower) recordLocked(subject string, data []byte, stored, now time.Time) {
+// recordLocked takes what is stored on a subject as record seq.
+func (f *Follower) recordLocked(seq uint64, subject string, data []byte, stored, now time.Time) {
 	at, err := parseSubject(f.log.prefix, subject)
 	var r record
 	if err == nil {
@@ -216,7 +233,7 @@ func (f *Follower) recordLocked(subject string, data []byte, stored, now time.Ti
 	if err == nil && (at.rank < 0) != (r.kind >= kindWorker) {
 		err = fmt.Errorf("%w: kind %d on subject %.200q", ErrRecord, r.kind, subject)
 	}
-	if err == nil && at.rank < 0 {
+	if err == nil && at.rank < 0 && seq > f.known {
 		err = f.memberLocked(at.worker, &r, stored)
 	}
 	if err != nil {
@@ -232,8 +249,11 @@ func (f *Follower) recordLocked(subject string, data []byte, stored, now time.Ti
 		f.n.unknown.Add(1)
 		return
 	}
+	if seq <= s.record { // what the source was restored with has it
+		return
+	}
 	if s.take(&r, stored) {
-		s.heard = now
+		s.heard, s.stored = now, stored
 		if now.Sub(stored) >= f.log.o.StaleAfter { // of an ingester that may be gone by now
 			s.heard = stored
 		}
@@ -255,11 +275,6 @@ func (f *Follower) sourceLocked(at place) *source {
 		return nil
 	}
 	s := &source{sink: sink, lease: f.log.o.Lease}
-	if p, ok := f.resume[at]; ok {
-		s.resume(p)
-		s.unproven = p.Epoch != 0
-		delete(f.resume, at)
-	}
 	f.sources[at] = s
 	return s
 }

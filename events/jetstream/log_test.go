@@ -231,8 +231,8 @@ func TestCursor_OtherLog(t *testing.T) {
 	s := serve(t, embedded.Options{})
 	l := open(t, s, quick)
 	for name, c := range map[string]Cursor{
-		"made at another time": {Created: time.Unix(1, 0), Sequence: 0, Sources: map[string]Position{"w/0": {Epoch: 1}}},
-		"ahead of it":          {Sequence: 1000, Sources: map[string]Position{"w/0": {Epoch: 1}}},
+		"made at another time": {Created: time.Unix(1, 0), Sequence: 0, Sources: map[string]Bookmark{"w/0": {Position: Position{Epoch: 1}}}},
+		"ahead of it":          {Sequence: 1000, Sources: map[string]Bookmark{"w/0": {Position: Position{Epoch: 1}}}},
 	} {
 		f := l.Follow(newTarget())
 		if err := f.StartFrom(c); err != nil {
@@ -244,7 +244,7 @@ func TestCursor_OtherLog(t *testing.T) {
 		}
 		cancel()
 	}
-	if err := l.Follow(newTarget()).StartFrom(Cursor{Sources: map[string]Position{"": {}}}); !errors.Is(err, ErrCursor) {
+	if err := l.Follow(newTarget()).StartFrom(Cursor{Sources: map[string]Bookmark{"": {}}}); !errors.Is(err, ErrCursor) {
 		t.Errorf("a source without a name: %v", err)
 	}
 }

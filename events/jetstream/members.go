@@ -21,7 +21,7 @@ type member struct {
 // have outlived the first one in the log.
 func (f *Follower) describe(ctx context.Context, stream jetstream.Stream) error {
 	f.mu.Lock()
-	known := len(f.members) > 0
+	known := len(f.members) > 0 && !f.trimmed
 	f.mu.Unlock()
 	if known {
 		return nil
@@ -39,10 +39,20 @@ func (f *Follower) describe(ctx context.Context, stream jetstream.Stream) error 
 			return err
 		}
 		f.mu.Lock()
-		f.recordLocked(subject, msg.Data, msg.Time, time.Now())
+		f.recordLocked(msg.Sequence, subject, msg.Data, msg.Time, time.Now())
 		f.mu.Unlock()
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.trimmed = false
 	return nil
+}
+
+// forgetLocked takes a worker out.
+func (f *Follower) forgetLocked(id string) {
+	f.target.Forget(id)
+	delete(f.members, id)
+	maps.DeleteFunc(f.sources, func(p place, _ *source) bool { return p.worker == id })
 }
 
 // memberLocked takes a description of a worker, or its end.
@@ -52,10 +62,7 @@ func (f *Follower) memberLocked(id string, r *record, stored time.Time) error {
 	fresh := other && stored.Sub(have.seen) <= 2*describeEvery*f.log.o.Heartbeat
 	if r.kind == kindGone {
 		if have != nil && !fresh {
-			f.target.Forget(id)
-			delete(f.members, id)
-			maps.DeleteFunc(f.sources, func(p place, _ *source) bool { return p.worker == id })
-			maps.DeleteFunc(f.resume, func(p place, _ Position) bool { return p.worker == id })
+			f.forgetLocked(id)
 		}
 		return nil
 	}

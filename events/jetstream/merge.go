@@ -52,18 +52,13 @@ type source struct {
 	state    events.State
 	why      string    // behind state, as the ingester told it
 	heard    time.Time // when a record last came, by our clock
+	stored   time.Time // and when that was stored, by the log's
+
+	record uint64 // up to this one of the log, the source has been told everything
+	proven func() // of a sink that was restored, until that is proven or is not to be
 
 	told    events.State // to the sink
 	toldWhy string
-}
-
-// resume puts the source where a Position says it is.
-func (s *source) resume(p Position) {
-	s.at = p
-	if p.Epoch != 0 {
-		s.names = []uint64{p.Epoch}
-		s.remember(p.Last, p.Sum)
-	}
 }
 
 // take merges a record that was stored at the given time. It says whether the record told anything of the life at hand.
@@ -113,7 +108,7 @@ func (s *source) message(r *record, stored time.Time, silent bool) bool {
 	default:
 		s.begin(r)
 	}
-	s.unproven = false
+	s.prove()
 	s.sink.Apply(r.seq, r.body, r.time)
 	s.at.Last, s.at.Sum = r.seq, sum
 	s.remember(r.seq, sum)
@@ -163,12 +158,12 @@ func (s *source) end() {
 	if n := len(s.past) - pastEpochs; n > 0 {
 		s.past = slices.Delete(s.past, 0, n)
 	}
-	s.at, s.names, s.lossy, s.unproven = Position{}, nil, false, false
+	s.at, s.names, s.lossy, s.unproven, s.proven = Position{}, nil, false, false, nil
 }
 
 // lose tells that messages are gone.
 func (s *source) lose(from, to uint64) {
-	s.lossy = true
+	s.lossy, s.proven = true, nil
 	s.sink.Gap(from, to)
 	s.sink.Joined(to+1, false)
 }
@@ -181,7 +176,9 @@ func (s *source) report(r *record, stored time.Time, silent bool) bool {
 			s.lose(s.at.Last+1, r.seq)
 			s.at.Last, s.at.Sum = r.seq, 0
 		}
-		s.unproven = false
+		if r.seq == s.at.Last {
+			s.prove()
+		}
 	}
 	if s.at == (Position{}) && r.epoch == 0 && r.complete && r.state == events.StateLive {
 		s.at.Empty = true

@@ -13,8 +13,12 @@ import (
 type Followed struct {
 	fleet *Fleet
 
-	mu  sync.Mutex      // guards ids; nothing is called while it is held
-	ids map[string]bool // of the workers followed
+	mu       sync.Mutex          // guards the fields below; nothing is called while it is held
+	ids      map[string]bool     // of the workers followed
+	follower *jetstream.Follower // nil until Attach
+	from     *restoring          // while workers of a snapshot are described
+	restored int                 // sources that went on from a snapshot, until it shows to be of another log
+	lost     int                 // and after that
 }
 
 // Follow is what the fleet reads from a log, the same at each call.
@@ -44,10 +48,11 @@ func (w *Followed) Describe(m jetstream.Member) error {
 	}
 	w.mu.Lock()
 	w.ids[m.ID] = true // before it is registered: its sources are not to be shared again
+	from := w.from
 	w.mu.Unlock()
-	_, err := w.fleet.Register(Worker{
+	_, err := w.fleet.register(Worker{
 		ID: m.ID, Labels: m.Labels, Role: role, Model: m.Model, Aliases: m.Aliases, Adapters: m.Adapters, Sources: m.Events(),
-	})
+	}, false, from)
 	if _, known := w.fleet.Worker(m.ID); !known {
 		w.mu.Lock()
 		delete(w.ids, m.ID)

@@ -176,5 +176,10 @@ func (k *Keeper) Stats() KeeperStats {
 	defer k.mu.Unlock()
 	s := k.stats
 	s.Failures = maps.Clone(s.Failures)
+	if n := k.fleet.followed.Load().dropped(); n > 0 {
+		s.Restored.Sources -= n
+		s.Restored.Dropped = maps.Clone(s.Restored.Dropped)
+		s.Restored.Dropped[DropLog] += n
+	}
 	return s
 }

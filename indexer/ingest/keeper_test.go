@@ -257,12 +257,15 @@ func TestKeeper_RunAndFailures(t *testing.T) {
 }
 
 func TestReadWorkers_Bad(t *testing.T) {
-	for _, text := range []string{"", "{}", "[", "[1]", "[{}", "[{},{},{}]", "[{}] []", "null"} {
-		if list, err := readWorkers([]byte(text), 2); err == nil {
+	for _, text := range []string{"", "{}", "[", "[1]", "[{}", "[{},{},{}]", "[{}] []", "null", "[{}] null", "[{}]{}{}", `[]{"members":[{},{},{}]}`} {
+		if list, _, err := readWorkers([]byte(text), 2); err == nil {
 			t.Errorf("%q: %v", text, list)
 		}
 	}
-	if list, err := readWorkers([]byte("[{},{}]\n"), 2); err != nil || len(list) != 2 {
-		t.Errorf("%v, %v", list, err)
+	if list, log, err := readWorkers([]byte("[{},{}]\n"), 2); err != nil || len(list) != 2 || log != nil {
+		t.Errorf("%v, %v, %v", list, log, err)
+	}
+	if list, log, err := readWorkers([]byte(`[{}]{"sequence": 5}`), 2); err != nil || len(list) != 1 || log == nil || log.Sequence != 5 {
+		t.Errorf("%v, %v, %v", list, log, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/jetstream"
 	"github.com/kvscout/kvscout/indexer"
 	"github.com/kvscout/kvscout/indexer/snapshot"
 )
@@ -36,11 +37,12 @@ type Restored struct {
 // and with snapshot.ErrDamaged if the snapshot's list of workers cannot be read; nothing is registered then. file may be
 // nil.
 func (f *Fleet) Restore(configured []Worker, file *snapshot.File) (Restored, error) {
-	r := &restoring{f: f, file: file, out: Restored{Dropped: make(map[string]int)}}
+	r := &restoring{f: f, file: file, out: Restored{Dropped: make(map[string]int)}, bookmarks: make(map[string]jetstream.Bookmark)}
 	var saved []savedWorker
+	var log *jetstream.Cursor
 	if file != nil {
 		var err error
-		if saved, err = readWorkers(file.Fleet(), f.opts.MaxWorkers); err != nil {
+		if saved, log, err = readWorkers(file.Fleet(), f.opts.MaxWorkers); err != nil {
 			return r.out, err
 		}
 	}
@@ -64,35 +66,49 @@ func (f *Fleet) Restore(configured []Worker, file *snapshot.File) (Restored, err
 		}
 		r.out.Workers++
 	}
+	if log != nil {
+		f.followed.Load().restore(*log, r)
+	}
 	return r.out, nil
 }
 
-// readWorkers reads what Save wrote. It errs with snapshot.ErrDamaged.
-func readWorkers(text []byte, limit int) (list []savedWorker, err error) {
-	bad := func(err error) error { return fmt.Errorf("%w: workers: %w", snapshot.ErrDamaged, err) }
+// readWorkers reads what Save wrote: the workers, and where the log was, if one was followed. It errs with
+// snapshot.ErrDamaged.
+func readWorkers(text []byte, limit int) (list []savedWorker, log *jetstream.Cursor, err error) {
+	bad := func(err error) ([]savedWorker, *jetstream.Cursor, error) {
+		return nil, nil, fmt.Errorf("%w: workers: %w", snapshot.ErrDamaged, err)
+	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if t, err := dec.Token(); err != nil {
-		return nil, bad(err)
+		return bad(err)
 	} else if t != json.Delim('[') {
-		return nil, bad(fmt.Errorf("%v is no list", t))
+		return bad(fmt.Errorf("%v is no list", t))
 	}
 	for dec.More() {
 		var w savedWorker
 		if err := dec.Decode(&w); err != nil {
-			return nil, bad(err)
+			return bad(err)
 		}
 		if len(list) == limit {
-			return nil, bad(fmt.Errorf("%w: %d", ErrTooMany, limit))
+			return bad(fmt.Errorf("%w: %d", ErrTooMany, limit))
 		}
 		list = append(list, w)
 	}
 	if _, err := dec.Token(); err != nil {
-		return nil, bad(err)
+		return bad(err)
+	}
+	switch err := dec.Decode(&log); {
+	case errors.Is(err, io.EOF):
+		return list, nil, nil
+	case err != nil:
+		return bad(err)
+	case log == nil || len(log.Members) > limit:
+		return bad(errors.New("the log's cursor is none"))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, bad(errors.New("something follows the list"))
+		return bad(errors.New("something follows the log's cursor"))
 	}
-	return list, nil
+	return list, log, nil
 }
 
 // restoring is a snapshot from which sources take their state as they open. A nil one has nothing.
@@ -102,6 +118,8 @@ type restoring struct {
 	saved indexer.Saved
 	out   Restored
 	seen  map[string]bool // ids of sources that asked
+	// bookmarks of the sources of a log that were taken over, by id.
+	bookmarks map[string]jetstream.Bookmark
 }
 
 // take fills a new writer from the snapshot and says where its stream goes on. Ranks of all that the stream's batches
@@ -123,6 +141,13 @@ func (r *restoring) take(src events.Source, all []events.Source, w *indexer.Writ
 		return events.Cursor{}, false
 	}
 	err := r.file.Stream(at, &r.saved)
+	var mark jetstream.Bookmark
+	followed := r.f.followed.Load().has(src.Worker)
+	if err == nil && followed {
+		err = json.Unmarshal(r.saved.Note, &mark)
+	} else if err == nil && len(r.saved.Note) > 0 {
+		err = fmt.Errorf("%w: it came from a log", indexer.ErrOtherSource)
+	}
 	if err == nil {
 		r.saved.Books = slices.DeleteFunc(r.saved.Books, func(b indexer.Book) bool {
 			return b.Rank != src.Rank && slices.ContainsFunc(all, func(o events.Source) bool { return o.Rank == b.Rank })
@@ -140,6 +165,9 @@ func (r *restoring) take(src events.Source, all []events.Source, w *indexer.Writ
 		return events.Cursor{}, false
 	}
 	r.out.Sources++
+	if followed {
+		r.bookmarks[id] = mark
+	}
 	r.f.log.Info("source goes on from the snapshot", "source", id, "sequence", r.saved.Cursor.Seq, "at", r.saved.Cursor.At)
 	return r.saved.Cursor, true
 }

@@ -21,23 +21,41 @@ type savedWorker struct {
 func (f *Fleet) Save(out *snapshot.Writer) (saved, skipped int, err error) {
 	workers := []savedWorker{} // a list, if an empty one
 	var sources []*source
+	followed := f.followed.Load()
+	cursor := followed.cursor() // first: what is copied after it is newer, and says so in its note
 	f.mu.Lock()
 	for _, id := range slices.Sorted(maps.Keys(f.workers)) {
 		m := f.workers[id]
-		workers = append(workers, savedWorker{Worker: m.Worker, Configured: m.configured})
+		if !followed.has(id) { // the cursor has those
+			workers = append(workers, savedWorker{Worker: m.Worker, Configured: m.configured})
+		}
 		sources = append(sources, m.sources...)
 	}
 	f.mu.Unlock()
+	if cursor != nil {
+		cursor.Whole = slices.ContainsFunc(sources, func(s *source) bool { return followed.has(s.Worker) && s.writer.Unsaveable() })
+	}
 	text, err := json.Marshal(workers)
 	if err != nil {
 		return 0, 0, err
+	}
+	if cursor != nil {
+		log, err := json.Marshal(cursor)
+		if err != nil {
+			return 0, 0, err
+		}
+		text = append(text, log...)
 	}
 	if err := out.Fleet(text); err != nil {
 		return 0, 0, err
 	}
 	var s indexer.Saved
 	for _, src := range sources {
-		if !src.export(&s) {
+		export := src.export
+		if followed.has(src.Worker) {
+			export = func(s *indexer.Saved) bool { return cursor != nil && followed.export(src, s) }
+		}
+		if !export(&s) {
 			skipped++
 			continue
 		}
