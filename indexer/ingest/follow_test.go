@@ -72,15 +72,28 @@ func newReplica(t *testing.T, s *embedded.Server) *replica {
 // run reads the log, from a cursor if one is given.
 func (r *replica) run(s *embedded.Server, from *jetstream.Cursor) {
 	r.Helper()
-	r.follower = openLog(r.T, s).Follow(r.fleet.Follow())
+	r.attach(s)
 	if from != nil {
 		if err := r.follower.StartFrom(*from); err != nil {
 			r.Fatal(err)
 		}
 	}
+	r.start()
+}
+
+// attach prepares to read the log of a server, use that log.
+func (r *replica) attach(s *embedded.Server) { r.use(openLog(r.T, s)) }
+
+func (r *replica) use(l *jetstream.Log) {
+	r.follower = l.Follow(r.fleet.Follow())
+	r.fleet.Follow().Attach(r.follower)
+}
+
+// start reads the log.
+func (r *replica) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- r.follower.Run(ctx) }() // ends with ctx; waited for in stop
+	go func() { done <- r.fleet.Follow().Run(ctx) }() // ends with ctx; waited for in stop
 	stopped := false
 	r.stop = func() {
 		if stopped {
