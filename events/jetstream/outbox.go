@@ -35,6 +35,7 @@ type outbox struct {
 	queue []item
 	bytes int
 	ended bool
+	life  Life
 	now   record // the state to be told: state, body, epoch, seq, complete
 	dirty bool   // now was not told since it changed
 }
@@ -78,6 +79,7 @@ func (b *outbox) Apply(seq uint64, payload []byte, received time.Time) {
 	id := fmt.Sprintf("%s:%x:%d", b.subject, r.epoch, seq)
 	b.change(func() {
 		b.now.epoch, b.now.seq, b.now.hasSeq = r.epoch, seq, true
+		b.life = Life{r.epoch, b.lives.base, b.lives.repeats}
 		if b.ended {
 			return
 		}
@@ -101,6 +103,7 @@ func (b *outbox) Reset() {
 	b.heard = false
 	b.change(func() {
 		b.now.epoch, b.now.seq, b.now.hasSeq, b.now.complete = 0, 0, false, false
+		b.life.Epoch = 0
 		if !b.ended {
 			b.push(item{record: record{kind: kindReset, ingester: b.p.id, time: time.Now()}})
 		}

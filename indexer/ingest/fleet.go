@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/jetstream"
 	"github.com/kvscout/kvscout/events/stream"
 	"github.com/kvscout/kvscout/indexer"
 )
@@ -68,7 +69,8 @@ type member struct {
 type source struct {
 	events.Source
 	writer *indexer.Writer
-	stream *stream.Stream // nil without an endpoint, and for a polled one
+	stream *stream.Stream      // nil without an endpoint, and for a polled one
+	log    jetstream.Resumable // what it is shared with; nil if it is not
 	stop   context.CancelFunc
 	done   chan struct{} // closed when the stream's goroutine has ended; nil without an endpoint
 
@@ -161,14 +163,18 @@ func (f *Fleet) open(src events.Source, all []events.Source, from *restoring) (*
 	}
 	s := &source{Source: src, writer: writer, stop: func() {}}
 	cursor, resumed := from.take(src, all, writer)
+	var sink events.Sink
+	if sink, s.log = f.shared(src, writer); resumed && s.log != nil {
+		s.log.Resume(from.note.life(), cursor)
+	}
 	if src.Events == "" {
-		s.feed = events.NewFeed(f.shared(src, writer))
+		s.feed = events.NewFeed(sink)
 		if resumed {
 			s.feed.Resume(cursor, writer.Proven)
 		}
 		return s, nil
 	}
-	run, err := Listen(src, f.shared(src, writer), f.opts.Stream, f.opts.Limits)
+	run, err := Listen(src, sink, f.opts.Stream, f.opts.Limits)
 	if err != nil {
 		writer.Close()
 		return nil, fmt.Errorf("%w: %w", ErrWorker, err)

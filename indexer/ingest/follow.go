@@ -92,12 +92,15 @@ type Log interface {
 	Members(list []jetstream.Member)
 }
 
-// shared is where a stream of src delivers: to its writer, and to the log if the fleet shares it.
-func (f *Fleet) shared(src events.Source, to events.Sink) events.Sink {
+// shared is where a stream of src delivers: to its writer, and to the log if the fleet shares it. log is nil if it does
+// not, or the log's sink cannot go on.
+func (f *Fleet) shared(src events.Source, to events.Sink) (sink events.Sink, log jetstream.Resumable) {
 	if f.opts.Log == nil || f.followed.Load().has(src.Worker) {
-		return to
+		return to, nil
 	}
-	return both{to, f.opts.Log.Sink(src)}
+	b := both{to, f.opts.Log.Sink(src)}
+	log, _ = b[1].(jetstream.Resumable)
+	return b, log
 }
 
 // shareLocked tells the log which workers there are. Needs f.mu.

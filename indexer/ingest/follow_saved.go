@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/kvscout/kvscout/events/jetstream"
 	"github.com/kvscout/kvscout/indexer"
@@ -12,6 +13,34 @@ import (
 // DropLog is why a source of a snapshot was not restored that came from a log: none is followed now, it is another one,
 // or the snapshot does not say how far it had been read.
 const DropLog = "log"
+
+// note is what a snapshot has beside a source, as JSON: for one that is followed how far the log was read, for one that is
+// shared how the log names the life of its engine. Others have none.
+type note struct {
+	Followed *jetstream.Bookmark `json:"followed,omitempty"`
+	Shared   *jetstream.Life     `json:"shared,omitempty"`
+}
+
+// readNote reads a note. It errs with indexer.ErrOtherSource if one of the two was followed and the other is not.
+func readNote(text []byte, followed bool) (n note, err error) {
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &n); err != nil {
+			return note{}, fmt.Errorf("note: %w", err)
+		}
+	}
+	if (n.Followed != nil) != followed {
+		return note{}, fmt.Errorf("%w: one is of a log", indexer.ErrOtherSource)
+	}
+	return n, nil
+}
+
+// life is that of a shared source; without one the log finds another name for it.
+func (n note) life() jetstream.Life {
+	if n.Shared == nil {
+		return jetstream.Life{}
+	}
+	return *n.Shared
+}
 
 // Attach says which follower feeds the fleet, so that snapshots have how far it has read. It is to be called before Restore
 // and Run.
@@ -82,8 +111,8 @@ func (w *Followed) export(src *source, s *indexer.Saved) (ok bool) {
 		if !src.writer.Export(s) {
 			return
 		}
-		note, err := json.Marshal(b)
-		s.Note, ok = note, err == nil
+		text, err := json.Marshal(note{Followed: &b})
+		s.Note, ok = text, err == nil
 	})
 	return ok
 }

@@ -1,8 +1,10 @@
 package ingest
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -279,4 +281,83 @@ func TestReplica_SnapshotWithoutBufferedEvents(t *testing.T) {
 	if got := k.Stats().Restored.Sources; got != 1 {
 		t.Errorf("%d sources restored", got)
 	}
+}
+
+// An ingester that goes on from its snapshot goes on in the log too: replicas hear no restart, whatever was heard when the
+// file was written, and still hear one that happened meanwhile.
+func TestIngester_FromSnapshot(t *testing.T) {
+	server := logServer(t)
+	path := filepath.Join(t.TempDir(), "s")
+	engines, workers := fleetOf(t, 2)
+	workers = append(workers, worker("pushed", "m", 1))
+	start := func() (*rig, *Keeper, func()) {
+		p := openLog(t, server).NewPublisher()
+		r := newRig(t, Options{Log: p})
+		k, _ := r.keeper(path)
+		if err := k.Restore(workers); err != nil {
+			t.Fatal(err)
+		}
+		return r, k, sync.OnceFunc(func() {
+			r.fleet.Close()
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			p.Close(ctx)
+		})
+	}
+	traffic := simulate.NewTraffic(3, simulate.TrafficConfig{MaxTokens: 200})
+	var prompts []simulate.Request
+	serve := func(n int) {
+		for range n {
+			p := traffic.Next()
+			prompts = append(prompts, p)
+			if _, err := engines[len(prompts)%2].Serve(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	direct, replica := newRig(t, Options{}), newReplica(t, server)
+	for _, w := range workers {
+		direct.register(w)
+	}
+	first, keeper, stop := start()
+	t.Cleanup(func() { stop() })
+	push := func(seq uint64, payload []byte, to ...*rig) {
+		for _, r := range to {
+			r.push("pushed", 0, seq, payload)
+		}
+	}
+	push(0, stores(t, 1, 1), direct, first)
+	serve(30)
+	replica.agree("the replica", direct, prompts)
+	if err := keeper.Save(); err != nil {
+		t.Fatal(err)
+	}
+	serve(30) // which the file lacks, and the log has
+	push(1, stores(t, 3, 1), direct, first)
+	replica.agree("the replica", direct, prompts)
+	stop()
+	serve(30)
+	second, keeper, stop2 := start()
+	t.Cleanup(stop2)
+	if got := keeper.Stats().Restored.Sources; got != 3 {
+		t.Errorf("%d sources restored", got)
+	}
+	push(1, stores(t, 3, 1), second) // again, since the file lacks it
+	push(2, stores(t, 4, 1), direct, second)
+	serve(30)
+	replica.agree("the replica", direct, prompts)
+	for _, l := range replica.index.Ledgers() {
+		src := l.Source()
+		if n := l.Stats().Resets; n != 0 {
+			t.Errorf("%s: the replica heard %d restarts", src.ID(), n)
+		}
+	}
+	if diff := cmp.Diff(direct.batches(), replica.batches()); diff != "" {
+		t.Error(diff)
+	}
+	if err := engines[0].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	serve(10)
+	replica.agree("the replica", direct, prompts)
 }

@@ -116,6 +116,7 @@ type restoring struct {
 	f     *Fleet
 	file  *snapshot.File
 	saved indexer.Saved
+	note  note // of the source taken over last
 	out   Restored
 	seen  map[string]bool // ids of sources that asked
 	// bookmarks of the sources of a log that were taken over, by id.
@@ -141,12 +142,8 @@ func (r *restoring) take(src events.Source, all []events.Source, w *indexer.Writ
 		return events.Cursor{}, false
 	}
 	err := r.file.Stream(at, &r.saved)
-	var mark jetstream.Bookmark
-	followed := r.f.followed.Load().has(src.Worker)
-	if err == nil && followed {
-		err = json.Unmarshal(r.saved.Note, &mark)
-	} else if err == nil && len(r.saved.Note) > 0 {
-		err = fmt.Errorf("%w: it came from a log", indexer.ErrOtherSource)
+	if err == nil {
+		r.note, err = readNote(r.saved.Note, r.f.followed.Load().has(src.Worker))
 	}
 	if err == nil {
 		r.saved.Books = slices.DeleteFunc(r.saved.Books, func(b indexer.Book) bool {
@@ -165,8 +162,8 @@ func (r *restoring) take(src events.Source, all []events.Source, w *indexer.Writ
 		return events.Cursor{}, false
 	}
 	r.out.Sources++
-	if followed {
-		r.bookmarks[id] = mark
+	if r.note.Followed != nil {
+		r.bookmarks[id] = *r.note.Followed
 	}
 	r.f.log.Info("source goes on from the snapshot", "source", id, "sequence", r.saved.Cursor.Seq, "at", r.saved.Cursor.At)
 	return r.saved.Cursor, true

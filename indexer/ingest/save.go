@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/kvscout/kvscout/events/jetstream"
 	"github.com/kvscout/kvscout/indexer"
 	"github.com/kvscout/kvscout/indexer/snapshot"
 )
@@ -77,7 +78,7 @@ const maxEpoch = 256
 
 // export fills s with what the source holds, and the epoch of that.
 func (s *source) export(to *indexer.Saved) bool {
-	epoch := s.epoch()
+	epoch, life := s.epoch(), s.life()
 	if !s.writer.Export(to) {
 		return false
 	}
@@ -85,7 +86,22 @@ func (s *source) export(to *indexer.Saved) bool {
 	if len(epoch) <= maxEpoch && s.epoch() == epoch { // else the books may be of either
 		to.Cursor.Epoch = epoch
 	}
+	if life.Epoch != 0 && s.life() == life { // likewise
+		text, err := json.Marshal(note{Shared: &life})
+		if err != nil {
+			return false
+		}
+		to.Note = text
+	}
 	return true
+}
+
+// life is how the log names the engine's life; zero if it is not shared.
+func (s *source) life() jetstream.Life {
+	if s.log == nil {
+		return jetstream.Life{}
+	}
+	return s.log.Life()
 }
 
 // epoch is that of the publisher's life; see stream.Stream.Epoch.
