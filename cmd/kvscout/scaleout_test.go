@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kvscout/kvscout/events/simulate"
 )
@@ -56,6 +58,69 @@ func TestServeReplica(t *testing.T) {
 			t.Errorf("the log tells the token:\n%s", p.log)
 		}
 	}
+}
+
+// A replica that is killed goes on from its snapshot: it reads of the log what is behind that, and answers as before. With
+// another log it begins anew and says so.
+func TestServeReplica_Snapshot(t *testing.T) {
+	e := startEngine(t, simulate.Config{Worker: "w0", Model: "m"})
+	snapshot := filepath.Join(t.TempDir(), "index.snapshot")
+	ingest := func() (*process, string) {
+		nats := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+		return startProcess(t, "--source", spec(e), "--nats", "embedded", "--nats-dir", t.TempDir(), "--nats-listen", nats,
+			"--nats-token-file", writeFile(t, "token", "s3cret\n"), "--ingest"), nats
+	}
+	replica := func(nats string) (*process, string) {
+		p := startProcess(t, "--nats", "nats://"+nats, "--nats-token-file", writeFile(t, "token", "s3cret\n"), "--replica",
+			"--snapshot", snapshot, "--snapshot-every", "50ms")
+		return p, "http://" + p.address
+	}
+	_, nats := ingest()
+	r, server := replica(nats)
+	serve := func(n int) {
+		if _, err := e.Serve(simulate.Request{Tokens: tokens(100, n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := func() (records, sequence int) {
+		s := okJSON(t, "stats", "--server", server, "--json")["stats"].(map[string]any)["log"].(map[string]any)["replica"].(map[string]any)
+		if _, err := fmt.Sscan(fmt.Sprint(s["records"], " ", s["sequence"]), &records, &sequence); err != nil {
+			t.Fatal(err)
+		}
+		return records, sequence
+	}
+	serve(40)
+	listed(t, server, "live #0")
+	_, before := log()
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(run(t, "snapshot", "info", snapshot).out, "w0"); {
+		if time.Now().After(deadline) {
+			t.Fatalf("no snapshot has w0:\n%s", r.log)
+		}
+		time.Sleep(10 * time.Millisecond) // a poll with a deadline
+	}
+	if err := r.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = r.cmd.Wait() // killed
+	serve(60)
+	r, server = replica(nats)
+	listed(t, server, "live #1")
+	wants(t, ok(t, "score", "--server", server, "--model", "m", "--tokens", writeJSON(t, tokens(100, 60))), " 48    48 ", "exact")
+	wants(t, ok(t, "stats", "--server", server), "snapshot: restored at the start", "1 sources went on")
+	if records, sequence := log(); records > sequence-before {
+		t.Errorf("%d of %d records read, and the log was at %d when the snapshot was not yet written", records, sequence, before)
+	}
+	r.signal(t, os.Interrupt)
+	if err := r.cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, r.log)
+	}
+
+	_, nats = ingest()
+	r, server = replica(nats)
+	listed(t, server, "live #1")
+	wants(t, ok(t, "score", "--server", server, "--model", "m", "--tokens", writeJSON(t, tokens(100, 60))), " 48    48 ", "exact")
+	wants(t, ok(t, "stats", "--server", server), "0 sources went on, dropped: log 1")
+	wants(t, r.log.String(), "what the snapshot has of the log is dropped")
 }
 
 func TestScaleOutFlags(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -138,14 +139,14 @@ func (r *rig) answers(prompts []simulate.Request) map[string][]answer {
 // agree waits until the rig answers as the other one does.
 func (r *rig) agree(name string, with *rig, prompts []simulate.Request) {
 	r.Helper()
-	deadline := time.Now().Add(15 * time.Second)
+	deadline := time.Now().Add(30 * time.Second)
 	for {
-		diff := cmp.Diff(with.answers(prompts), r.answers(prompts))
-		if diff == "" {
+		want, got := with.answers(prompts), r.answers(prompts)
+		if reflect.DeepEqual(want, got) { // a diff takes long
 			return
 		}
 		if time.Now().After(deadline) {
-			r.Fatalf("%s answers otherwise (-want +got):\n%.3000s", name, diff)
+			r.Fatalf("%s answers otherwise (-want +got):\n%.3000s", name, cmp.Diff(want, got))
 		}
 		time.Sleep(20 * time.Millisecond) // a poll with a deadline
 	}
