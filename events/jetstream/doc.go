@@ -7,6 +7,7 @@
 //
 //	in:  calls of an events.Sink (a stream, a poller, pushes) -> Publisher -> log
 //	out: log -> Follower -> calls of the events.Sink that a Target has for each source
+//	in and out: Cursor and Bookmark, by which a Follower goes on from a snapshot; Life, by which an ingester does
 //
 // The log is one stream of JetStream, bounded in size and age, the oldest records going first. Workers are described on the
 // subject PREFIX.worker.ID, sources told on PREFIX.source.ID.RANK, where ID is the worker's id in unpadded base64url and
@@ -40,7 +41,10 @@
 //     the log cannot be reached for as long.
 //  6. Rule 17: what waits to be stored is bounded for each source. What does not fit, or is larger than the server takes, is
 //     dropped, counted, and shows as a hole.
-//  7. Credentials come from files and stand in no error, log or statistic. Nor does anything of a payload.
+//  7. Rules 8 and 11: who goes on from a Cursor is told each record behind a source's Bookmark, once, and none up to it. A
+//     sink that was restored is Proven when the log is the cursor's and has every record since, or else when the source's
+//     next one continues it.
+//  8. Credentials come from files and stand in no error, log or statistic. Nor does anything of a payload.
 //
 // # Concurrency
 //

@@ -1010,7 +1010,8 @@ type SnapshotStats struct {
 	// Sources that went on from the file, and workers of RegisterWorker that were registered again from it.
 	RestoredSources uint32 `protobuf:"varint,3,opt,name=restored_sources,json=restoredSources,proto3" json:"restored_sources,omitempty"`
 	RestoredWorkers uint32 `protobuf:"varint,4,opt,name=restored_workers,json=restoredWorkers,proto3" json:"restored_workers,omitempty"`
-	// Sources of the file that did not, by reason: "not_configured" (any more), "changed" (described otherwise now), "refused".
+	// Sources of the file that did not, by reason: "not_configured" (any more), "changed" (described otherwise now), "refused",
+	// "log" (came from a log in NATS that is another one now, or not followed any more).
 	DroppedSources map[string]uint64 `protobuf:"bytes,5,rep,name=dropped_sources,json=droppedSources,proto3" json:"dropped_sources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// How old the file was. Absent: none was restored.
 	RestoredAge *durationpb.Duration `protobuf:"bytes,6,opt,name=restored_age,json=restoredAge,proto3" json:"restored_age,omitempty"`
@@ -1018,7 +1019,7 @@ type SnapshotStats struct {
 	Saves    uint64            `protobuf:"varint,7,opt,name=saves,proto3" json:"saves,omitempty"`
 	Failures map[string]uint64 `protobuf:"bytes,8,rep,name=failures,proto3" json:"failures,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// Of the last file written: its age (absent: none was), how long writing took, bytes, sources in it, and sources left out
-	// because there is nothing to go on from, or their description is too long.
+	// because there is nothing to go on from, they are polled, or their description is too long.
 	LastAge       *durationpb.Duration `protobuf:"bytes,9,opt,name=last_age,json=lastAge,proto3" json:"last_age,omitempty"`
 	LastTook      *durationpb.Duration `protobuf:"bytes,10,opt,name=last_took,json=lastTook,proto3" json:"last_took,omitempty"`
 	LastBytes     uint64               `protobuf:"varint,11,opt,name=last_bytes,json=lastBytes,proto3" json:"last_bytes,omitempty"`
