@@ -53,7 +53,10 @@ type Ledger struct {
 	cur     cursor
 	removed handle // removed last
 	common  *scope // the scope of prompts without a namespace, if it was met
-	seen    []uint64
+	// shape is of the store applied last, into lane shapeLane minus 1.
+	shape     storeShape
+	shapeLane lane
+	seen      []uint64
 }
 
 // block is what a source says about one engine hash.

@@ -148,6 +148,9 @@ func (l *Ledger) newHashesLocked(q *quickStore, hashes []events.Hash, probes []p
 		return true
 	}
 	for i, h := range hashes {
+		if d.vacant(h.Lo, &probes[i]) == 0 {
+			continue
+		}
 		s := d.searchFor(h.Lo, probes[i])
 		for at := d.more(&s); at != 0; at = d.more(&s) {
 			g, pos := d.of(at)
@@ -167,6 +170,9 @@ func (l *Ledger) newHashesLocked(q *quickStore, hashes []events.Hash, probes []p
 // ownsLocked says whether a source with a space of its own has a simple block under a hash.
 func (l *Ledger) ownsLocked(hash uint64, p *probe) bool {
 	d := &l.x.chains.dict
+	if d.vacant(hash, p) == 0 && !l.claimed {
+		return false
+	}
 	q := d.searchFor(hash, *p)
 	for at := d.more(&q); at != 0; at = d.more(&q) {
 		if d.group(uint32(at >> 4)).of(l.space) {

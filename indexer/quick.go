@@ -61,19 +61,16 @@ func (l *Ledger) storeQuickLocked(e *events.Event) bool {
 	if !ok {
 		return false
 	}
-	next, g, ok := l.table.Load().learn(e, e.BlockSize)
-	if !ok || next != nil {
+	ln := l.quickLaneLocked(e)
+	if ln == 0 {
 		return false
 	}
-	ln := l.lanes[g*events.TierCount+int(e.Tier)]
-	if ln == 0 {
-		return false // its first block
-	}
+	which := ln - 1
 	t, q := l.x.chains, &l.x.quick
 	l.warmLocked(q, at, e.Hashes)
 	q.keys = appendKeys(q.keys[:0], e, sc.seed)
 	t.planStore(q, at)
-	if !l.weighPartsLocked(q, ln-1, e.Hashes) {
+	if !l.weighPartsLocked(q, which, e.Hashes) {
 		return false
 	}
 	if q.own {
@@ -81,7 +78,7 @@ func (l *Ledger) storeQuickLocked(e *events.Event) bool {
 		q.probes = t.dict.probes(q.probes[:0], e.Hashes, l.space)
 	}
 	t.dict.twins = t.dict.twins || q.twins
-	fresh := l.storePartsLocked(q, ln-1, e.Hashes)
+	fresh := l.storePartsLocked(q, which, e.Hashes)
 	sc.blocks += fresh
 	l.stats.handles.Add(int64(fresh))
 	l.stats.resident[e.Tier].Add(int64(fresh))
@@ -92,6 +89,33 @@ func (l *Ledger) storeQuickLocked(e *events.Event) bool {
 		l.repeatedLocked()
 	}
 	return true
+}
+
+// quickLaneLocked is the lane of a store plus 1, 0 when the store tells something new of the source.
+func (l *Ledger) quickLaneLocked(e *events.Event) lane {
+	s := storeShape{t: l.table.Load(), size: e.BlockSize, group: e.Group, hasGroup: e.HasGroup, tier: e.Tier, spec: e.Spec, window: e.Window}
+	if l.shape == s {
+		return l.shapeLane
+	}
+	next, g, ok := s.t.learn(e, e.BlockSize)
+	if !ok || next != nil {
+		return 0
+	}
+	ln := l.lanes[g*events.TierCount+int(e.Tier)]
+	if ln != 0 {
+		l.shape, l.shapeLane = s, ln
+	}
+	return ln
+}
+
+// storeShape is what of a store says which lane it is for.
+type storeShape struct {
+	t             *table
+	size          int
+	group, window int
+	hasGroup      bool
+	tier          events.Tier
+	spec          events.SpecKind
 }
 
 // knownOddLocked says whether a hash of the store is one of an odd block, or may be.
@@ -239,18 +263,7 @@ func (l *Ledger) quickParentLocked(e *events.Event) (*scope, place, bool) {
 // loopsQuick is loops for hashes that are integers, in memory that is used again.
 func (l *Ledger) loopsQuick(e *events.Event) bool {
 	if len(e.Hashes) <= 16 {
-		for i := range e.Hashes {
-			h := e.Hashes[i].Lo
-			if e.HasParent && h == e.Parent.Lo {
-				return true
-			}
-			for j := range i {
-				if e.Hashes[j].Lo == h {
-					return true
-				}
-			}
-		}
-		return false
+		return mayRepeat(e) && repeats(e)
 	}
 	size := 2 << bits.Len(uint(len(e.Hashes)+1)) // at most half full
 	l.seen = slices.Grow(l.seen[:0], size)[:size]
@@ -264,6 +277,40 @@ func (l *Ledger) loopsQuick(e *events.Event) bool {
 			return true
 		}
 		zero = zero || h.Lo == 0 // which marks what is free
+	}
+	return false
+}
+
+// mayRepeat says whether two of a few hashes, or one and the parent's, agree in eight bits.
+func mayRepeat(e *events.Event) bool {
+	var seen [4]uint64
+	if e.HasParent {
+		x := e.Parent.Lo * 0x9E3779B97F4A7C15
+		seen[x>>62] = 1 << (x >> 56 & 63)
+	}
+	for i := range e.Hashes {
+		x := e.Hashes[i].Lo * 0x9E3779B97F4A7C15
+		word, one := &seen[x>>62], uint64(1)<<(x>>56&63)
+		if *word&one != 0 {
+			return true
+		}
+		*word |= one
+	}
+	return false
+}
+
+// repeats says whether two of a few hashes, or one and the parent's, are equal.
+func repeats(e *events.Event) bool {
+	for i := range e.Hashes {
+		h := e.Hashes[i].Lo
+		if e.HasParent && h == e.Parent.Lo {
+			return true
+		}
+		for j := range i {
+			if e.Hashes[j].Lo == h {
+				return true
+			}
+		}
 	}
 	return false
 }

@@ -308,5 +308,7 @@ const blockBytes = 324
 // weighLocked notes how much memory the book takes.
 func (l *Ledger) weighLocked() {
 	n := len(l.blocks)*blockBytes + (cap(l.chains)+cap(l.groups))*4 + len(l.more)*64
-	l.stats.memory.Store(int64(n))
+	if l.stats.memory.Load() != int64(n) {
+		l.stats.memory.Store(int64(n))
+	}
 }
