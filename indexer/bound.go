@@ -148,7 +148,7 @@ func (l *Ledger) doubt(d Doubt, on bool) {
 // bound is the bound of answers to q about the source.
 func (l *Ledger) bound(q *Query) Bound {
 	d := Doubt(l.doubts.Load()) | l.table.Load().doubt(l.dropsBlock()) | l.foreign(q)
-	switch events.State(l.fresh.state.Load()) {
+	switch l.fresh.now() {
 	case events.StateStale:
 		d |= DoubtStale
 	case events.StateConnecting, events.StateReplaying:

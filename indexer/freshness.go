@@ -33,6 +33,15 @@ type fresh struct {
 	sequence atomic.Uint64
 	heard    atomic.Int64 // Unix nanoseconds; 0 before the first message
 	why      atomic.Pointer[string]
+	ill      atomic.Pointer[string] // what is wrong beside the stream; nil if nothing is known to be
+}
+
+// now is the state, in view of what is known beside the stream (rule 12).
+func (f *fresh) now() events.State {
+	if f.ill.Load() != nil {
+		return events.StateStale
+	}
+	return events.State(f.state.Load())
 }
 
 func (l *Ledger) heard(seq uint64, at time.Time, bytes int) {
@@ -55,7 +64,7 @@ func (l *Ledger) setState(s events.State, why error) {
 
 // Freshness of the source now.
 func (l *Ledger) Freshness() Freshness {
-	f := Freshness{State: events.State(l.fresh.state.Load())}
+	f := Freshness{State: l.fresh.now()}
 	if f.State == events.StateGap && Doubt(l.doubts.Load())&(DoubtHistory|DoubtGap) == 0 {
 		f.State = events.StateLive // a clear has made up for what was lost
 	}
@@ -66,7 +75,19 @@ func (l *Ledger) Freshness() Freshness {
 	if why := l.fresh.why.Load(); why != nil {
 		f.Why = *why
 	}
+	if ill := l.fresh.ill.Load(); ill != nil {
+		f.Why = *ill
+	}
 	return f
+}
+
+func (l *Ledger) setHealth(why error) {
+	if why == nil {
+		l.fresh.ill.Store(nil)
+		return
+	}
+	text := why.Error()
+	l.fresh.ill.Store(&text)
 }
 
 // connected says whether a stream in state s has a connection. One that has, and has heard nothing yet, is unknown.

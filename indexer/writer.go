@@ -23,9 +23,10 @@ type Writer struct {
 	// unread counts payloads of which not all could be read.
 	unread atomic.Uint64
 
-	mu     sync.Mutex      // guards ranks and closed; taken before the index's
+	mu     sync.Mutex      // guards ranks, closed and ill; taken before the index's
 	ranks  map[int]*Ledger // of other ranks than the stream's
 	closed bool
+	ill    error // what Health noted last
 }
 
 // maxWireRanks bounds the ranks that one stream may name beside its own.
@@ -83,6 +84,7 @@ func (w *Writer) of(b *events.Batch) *Ledger {
 		if l, err := w.x.Open(src); err == nil {
 			l.doubt(DoubtHistory, w.partial)
 			l.setState(events.State(w.main.fresh.state.Load()), nil)
+			l.setHealth(w.ill)
 			w.ranks[b.Rank] = l
 			return l
 		}
@@ -136,6 +138,15 @@ func (w *Writer) Gap(from, to uint64) {
 // State notes a change of state.
 func (w *Writer) State(s events.State, why error) {
 	w.each(func(l *Ledger) { l.setState(s, why) })
+}
+
+// Health notes what is wrong with the worker beside its stream, nil if nothing is known to be. While something is, the
+// source is stale. It may be called from any goroutine.
+func (w *Writer) Health(why error) {
+	w.mu.Lock()
+	w.ill = why
+	w.mu.Unlock()
+	w.each(func(l *Ledger) { l.setHealth(why) })
 }
 
 // Reject counts something not applied.

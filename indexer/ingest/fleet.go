@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/discover"
 	"github.com/kvscout/kvscout/events/stream"
 	"github.com/kvscout/kvscout/indexer"
 )
@@ -47,16 +50,23 @@ type Fleet struct {
 	// view is what lookups read; replaced, never changed.
 	view atomic.Pointer[view]
 
-	mu sync.Mutex // guards workers and closed; held while a worker comes or goes
+	mu sync.Mutex // guards workers, discovered, found and closed; held while a worker comes or goes
 	// workers by id.
 	workers map[string]*member
 	closed  bool
+	// discovered is what discovery said last of each worker, found the rest of its last update.
+	discovered map[string]Worker
+	found      discover.Update
 }
 
 // member is a worker of the fleet.
 type member struct {
 	Worker
 	sources []*source
+	// called: it was registered by a call, not discovered.
+	called bool
+	// ill is what is wrong with its serving port; nil if nothing is known to be.
+	ill error
 }
 
 // source is one event stream of a member.
@@ -84,7 +94,7 @@ func New(index *indexer.Index, opts Options) *Fleet {
 	if opts.Stream.Logger == nil {
 		opts.Stream.Logger = opts.Logger
 	}
-	f := &Fleet{index: index, opts: opts, log: opts.Logger, workers: make(map[string]*member)}
+	f := &Fleet{index: index, opts: opts, log: opts.Logger, workers: make(map[string]*member), discovered: make(map[string]Worker)}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.view.Store(&view{})
 	return f
@@ -103,15 +113,24 @@ func (f *Fleet) Close() {
 func (f *Fleet) TopicMismatches() uint64 { return f.opts.Stream.Listeners.Mismatched() }
 
 // Register adds a worker and starts listening to it; an endpoint that cannot be reached is no error. The same
-// description again changes nothing. Another description of the same id replaces the worker: what it held is dropped.
+// description again changes nothing. Another description of the same id replaces it: a rank that is described otherwise
+// drops what it held, the others keep it. The worker is the caller's from then on: discovery no longer changes it.
 // It errs with ErrWorker, ErrTooMany, ErrTaken or ErrClosed.
 func (f *Fleet) Register(w Worker) (replaced bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	replaced, err = f.registerLocked(w)
+	if err == nil {
+		f.workers[w.ID].called = true
+	}
+	return replaced, err
+}
+
+func (f *Fleet) registerLocked(w Worker) (replaced bool, err error) {
 	w, err = w.normalise()
 	if err != nil {
 		return false, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.closed {
 		return false, ErrClosed
 	}
@@ -122,23 +141,49 @@ func (f *Fleet) Register(w Worker) (replaced bool, err error) {
 	if !known && len(f.workers) >= f.opts.MaxWorkers {
 		return false, fmt.Errorf("%w: %d", ErrTooMany, len(f.workers))
 	}
-	if known {
-		f.dropLocked(old, old.sources)
-	}
 	m := &member{Worker: w}
+	if known {
+		m.sources = old.keep(w.Sources)
+		f.dropLocked(old, old.without(m.sources))
+		m.ill = old.ill
+	}
 	for _, src := range w.Sources {
+		if slices.ContainsFunc(m.sources, func(s *source) bool { return s.Rank == src.Rank }) {
+			continue
+		}
 		s, err := f.open(src)
 		if err != nil {
 			f.dropLocked(m, m.sources)
 			f.publishLocked()
 			return known, err
 		}
+		s.writer.Health(m.ill)
 		m.sources = append(m.sources, s)
 	}
 	f.workers[w.ID] = m
 	f.publishLocked()
 	f.log.Info("worker registered", "worker", w.ID, "ranks", len(w.Sources), "model", w.Model, "replaced", known)
 	return known, nil
+}
+
+// keep is which of the member's sources another description of it leaves as they are.
+func (m *member) keep(described []events.Source) (same []*source) {
+	for _, s := range m.sources {
+		if slices.ContainsFunc(described, func(d events.Source) bool { return reflect.DeepEqual(d, s.Source) }) {
+			same = append(same, s)
+		}
+	}
+	return same
+}
+
+// without is the member's sources less these.
+func (m *member) without(these []*source) (rest []*source) {
+	for _, s := range m.sources {
+		if !slices.Contains(these, s) {
+			rest = append(rest, s)
+		}
+	}
+	return rest
 }
 
 // open opens a source in the index and starts its stream.
@@ -200,16 +245,7 @@ func (f *Fleet) Deregister(id string, rank *int) bool {
 
 // dropLocked ends sources of m and forgets m with the last of them. Needs f.mu.
 func (f *Fleet) dropLocked(m *member, gone []*source) {
-	var rest []*source
-	for _, s := range m.sources {
-		left := true
-		for _, g := range gone {
-			left = left && s != g
-		}
-		if left {
-			rest = append(rest, s)
-		}
-	}
+	rest := m.without(gone)
 	for _, s := range gone {
 		s.writer.Close() // credit ends here; what the stream still delivers goes nowhere
 		s.stop()
