@@ -37,6 +37,9 @@ Workers come from --source, from the file of --config, or later by RegisterWorke
 standard output tells the address once calls are answered; the log goes to standard error. SIGINT and SIGTERM stop the
 server: calls under way may finish within --shutdown-grace. A second signal ends it at once.
 
+A worker may be listed by its url alone, http://HOST:PORT of its serving port: it is asked for its event endpoints, ranks and
+model. The workers of the file are read again when it changes; a file that is wrong changes nothing and is told in the log.
+
 A flag beats its variable (--listen: KVSCOUT_LISTEN), that beats the file of --config, which has the same names with
 underscores, "sources" for --source, and "workers", a list of workers. --source replaces "sources" and adds to "workers".
 
@@ -78,28 +81,9 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 		Logger: log,
 	})
 	defer fleet.Close()
-	if err := listenTo(fleet, o.workers, log); err != nil {
-		return errors.Join(err, listener.Close())
-	}
+	defer discoverWorkers(cmd.Context(), o, fleet, log)()
 	srv := newServer(o, index, fleet, renderer, log, start)
 	return serveOn(cmd.Context(), srv, listener, cmd.OutOrStdout())
-}
-
-// listenTo registers the configured workers.
-func listenTo(fleet *ingest.Fleet, workers []ingest.Worker, log *slog.Logger) error {
-	for _, w := range workers {
-		if _, err := fleet.Register(w); err != nil {
-			return usageError{err}
-		}
-		for _, s := range w.Sources {
-			log.Info("listening to source", "source", s.ID(), "model", s.Model, "engine", string(s.Engine),
-				"events", orElse(s.Events, "pushed"), "replay", orElse(s.Replay, "none"), "topic", s.Topic)
-		}
-	}
-	if len(workers) == 0 {
-		log.Info("no workers are configured; register some with RegisterWorker or kvscout workers add")
-	}
-	return nil
 }
 
 // newServer puts the services together.

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -193,6 +194,8 @@ func (f *Fleet) open(src events.Source) (*source, error) {
 		return nil, fmt.Errorf("%w: %v", ErrTaken, err)
 	}
 	s := &source{Source: src, writer: writer, stop: func() {}}
+	f.log.Info("listening to source", "source", src.ID(), "model", src.Model, "engine", string(src.Engine),
+		"events", cmp.Or(src.Events, "pushed"), "replay", cmp.Or(src.Replay, "none"), "topic", src.Topic)
 	if src.Events == "" {
 		s.feed = events.NewFeed(writer)
 		return s, nil
