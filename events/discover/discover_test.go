@@ -95,7 +95,7 @@ func TestAddressAlone(t *testing.T) {
 	}
 	p.set("/kv_event_sources", `[{"data_parallel_rank":0,"endpoint":"tcp://*:6000","replay_endpoint":"tcp://*:6001","topic":""}]`)
 	r.wait("the new endpoint", func() bool {
-		w, _ := r.find("w")
+		w, _ := r.worker("w")
 		return len(w.Sources) == 1 && w.Sources[0].Events == "tcp://127.0.0.1:6000" && w.Sources[0].Replay == "tcp://127.0.0.1:6001"
 	})
 	d.reports <- []Worker{}
