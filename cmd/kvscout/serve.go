@@ -76,7 +76,7 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	}
 	index := indexer.New(indexer.Options{MaxOrphanBlocks: o.maxOrphanBlocks, KeepOnGap: o.keepOnGap})
 	fleet := ingest.New(index, ingest.Options{
-		Stream: stream.Options{StaleAfter: o.staleAfter, KeepOnGap: o.keepOnGap},
+		Stream: stream.Options{StaleAfter: o.staleAfter, KeepOnGap: o.keepOnGap, Peers: o.peers},
 		Limits: events.Limits{PayloadBytes: o.maxPayloadBytes},
 		Logger: log,
 	})

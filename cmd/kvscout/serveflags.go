@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -26,7 +27,8 @@ type serveOptions struct {
 	sourcesGiven bool
 
 	configPoll, workerRefresh, healthEvery time.Duration
-	workerNetworks                         []string
+	workerNetworks, bindPeers              []string
+	peers                                  []netip.Prefix // of bindPeers
 	policy                                 discover.Policy // of workerNetworks
 
 	renderer, rendererProtocol, rendererTokenFile string
@@ -51,6 +53,7 @@ func (o *serveOptions) register(f *pflag.FlagSet) {
 	f.DurationVar(&o.configPoll, "config-poll", discover.DefaultPoll, "how often the workers of the file are read again; a file that is wrong changes nothing")
 	f.DurationVar(&o.workerRefresh, "worker-refresh", discover.DefaultRefresh, "how often workers with a url are asked about themselves")
 	f.StringArrayVar(&o.workerNetworks, "worker-network", nil, "`NETWORK` or address that workers with a url may be asked in; may be repeated (default: all but link-local and metadata addresses)")
+	f.StringArrayVar(&o.bindPeers, "bind-peer", nil, "`NETWORK` or address from which engines may dial endpoints that are bound; may be repeated (default: any)")
 	f.DurationVar(&o.healthEvery, "health-every", 0, "how often /health of workers with a url is asked; one that fails for stale-after scores 0 (default 0: never)")
 	f.StringVar(&o.renderer, "renderer", "", "`URL` of the renderer that turns request bodies into tokens (default: none, bodies are refused)")
 	f.StringVar(&o.rendererProtocol, "renderer-protocol", render.ProtocolVLLM, "what the renderer speaks: vllm-render")
@@ -90,6 +93,11 @@ func (o *serveOptions) resolve(flags *pflag.FlagSet) error {
 	if o.policy, err = discover.ParsePolicy(o.workerNetworks); err != nil {
 		faults = append(faults, fmt.Errorf("worker-network: %w", err))
 	}
+	allowed, err := discover.ParsePolicy(o.bindPeers)
+	if err != nil {
+		faults = append(faults, fmt.Errorf("bind-peer: %w", err))
+	}
+	o.peers = allowed.Allow
 	if o.workers, err = assemble(fromFile, o.sources); err != nil {
 		faults = append(faults, err)
 	}

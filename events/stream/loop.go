@@ -50,6 +50,7 @@ type loop struct {
 	coolGap, coolReset, retryAt time.Time
 
 	downSince time.Time // zero while connected
+	began     time.Time // of the session
 	state     events.State
 	why       string // the error told with state
 	lastErr   error
@@ -103,7 +104,7 @@ func (l *loop) run(ctx context.Context) {
 func (l *loop) input(ctx context.Context, in input) {
 	switch in.kind {
 	case inputUp:
-		if l.links.up(in.conn) {
+		if l.links.up(in.conn, in.remote) {
 			l.session(ctx)
 		}
 	case inputDown:
@@ -136,7 +137,7 @@ func (l *loop) down(ctx context.Context, conn uint64, err error) {
 func (l *loop) session(ctx context.Context) {
 	last, seen := l.track.Last()
 	l.away = !l.downSince.IsZero() && time.Since(l.downSince) >= l.o.StaleAfter
-	l.downSince = time.Time{}
+	l.downSince, l.began = time.Time{}, time.Now()
 	l.synced, l.answered = false, 0
 	l.coolGap, l.coolReset = time.Time{}, time.Time{}
 	l.abandon()
@@ -237,10 +238,20 @@ func (l *loop) settle() {
 		next = l.downSince.Add(l.o.StaleAfter)
 	case l.downSince.IsZero():
 		next = l.retryAt
+		if vain := l.began.Add(l.o.StaleAfter); l.unheard() && state != events.StateStale && (next.IsZero() || vain.Before(next)) {
+			next = vain
+		}
 	}
 	if !next.IsZero() {
 		l.timer.Reset(max(time.Until(next), 0))
 	}
+}
+
+// unheard says that nothing shows whose connection it is that the source has: it was dialled by a peer that has not
+// spoken, where one has before, and no replay has answered since.
+func (l *loop) unheard() bool {
+	_, seen := l.track.Last()
+	return l.links.bound && !l.links.owned && seen && !l.synced && l.downSince.IsZero()
 }
 
 // judge derives the state.
@@ -253,7 +264,7 @@ func (l *loop) judge() (events.State, error) {
 		return events.StateConnecting, l.lastErr
 	case l.fetch != nil:
 		return events.StateReplaying, nil
-	case l.doubt:
+	case l.doubt, l.unheard() && time.Since(l.began) >= l.o.StaleAfter:
 		return events.StateStale, l.lastErr
 	case l.lossy:
 		return events.StateGap, l.lastErr
