@@ -175,9 +175,12 @@ func (l *loop) message(ctx context.Context, in input) {
 		l.session(ctx)
 	}
 	c := l.links.open[in.conn]
-	l.held.push(live{
+	dropped := l.held.push(live{
 		Message: m, conn: in.conn, received: in.received, first: !c.spoke, rose: c.spoke && m.Seq > c.last,
 	})
+	for range dropped {
+		l.sink.Reject(events.ReasonOverflow)
+	}
 	c.spoke, c.last = true, m.Seq
 	l.drain(ctx)
 }

@@ -26,6 +26,7 @@ func (l *loop) drain(ctx context.Context) {
 				l.ask(ctx, 0, m.Seq, false)
 				return
 			}
+			l.later(m.Seq)
 			l.begin(m.Seq, m.Seq == 0)
 			l.apply(m.Message, m.received)
 		case events.StepGap:
@@ -33,6 +34,7 @@ func (l *loop) drain(ctx context.Context) {
 				l.ask(ctx, last, m.Seq, false)
 				return
 			}
+			l.later(m.Seq)
 			l.lose(last+1, m.Seq)
 			l.apply(m.Message, m.received)
 		case events.StepReset:
@@ -72,6 +74,14 @@ func (l *loop) otherLife(m events.Message) bool {
 // before, and nothing failed just now.
 func (l *loop) mayAsk(seq uint64) bool {
 	return l.replays() && seq > l.answered && !time.Now().Before(l.coolGap)
+}
+
+// later notes that what is missing before live number seq was not asked for only because something failed just now: it is
+// asked for when the cool-down is over, from the beginning, unless the sink keeps what it has.
+func (l *loop) later(seq uint64) {
+	if l.replays() && seq > max(l.answered, 1) && !l.o.KeepOnGap {
+		l.retryAt = l.coolGap
+	}
 }
 
 // fell handles a live number that fell back. Numbers that fall again and again come from two publishers that share a
