@@ -29,6 +29,9 @@ type loop struct {
 	empty bool
 	// lossy: batches of this life were lost.
 	lossy bool
+	// partial: something came before the batch with which this life began for us, or was lost since. tried: a replay of
+	// everything has ended since, so that another one would bring no more.
+	partial, tried bool
 	// losses counts the holes that could not be filled, ever.
 	losses int
 
@@ -45,6 +48,8 @@ type loop struct {
 	cancel context.CancelFunc
 	// answered is the highest number of a live message for whose sake a replay was asked and ended.
 	answered uint64
+	// reached is the highest number applied from a replay in this life.
+	reached uint64
 	// No hole is asked for before coolGap, no fallen number before coolReset, and what a failed replay left open is
 	// tried again at retryAt (zero: nothing is open).
 	coolGap, coolReset, retryAt time.Time
@@ -62,6 +67,8 @@ type recovery struct {
 	*fetch
 	// wants is the number of the live message that showed a hole, 0 if none did.
 	wants uint64
+	// whole: it asks for everything from the beginning.
+	whole bool
 	// rebuild: it replaces what the sink has, once it brings something.
 	rebuild bool
 	applied int
@@ -198,8 +205,10 @@ func (l *loop) ask(ctx context.Context, from, wants uint64, rebuild bool) {
 		total:   l.o.ReplayTotal, slots: l.o.Replays, next: from,
 		out: make(chan reply, fetchReplies), limit: limit, room: semaphore.NewWeighted(limit),
 	}
-	l.fetch = &recovery{fetch: f, wants: wants, rebuild: rebuild}
-	l.retryAt = time.Time{}
+	l.fetch = &recovery{fetch: f, wants: wants, whole: from == 0, rebuild: rebuild}
+	if from == 0 {
+		l.retryAt = time.Time{} // whatever was left open, this asks for it too
+	}
 	l.wg.Go(func() { f.run(ctx) }) // ends with its question or by abandon; Run waits for it
 	l.o.Logger.DebugContext(ctx, "replay asked", "source", l.src.ID(), "from", from, "wants", wants)
 }
@@ -233,14 +242,25 @@ func (l *loop) settle() {
 	}
 	if state != l.state || text != l.why {
 		l.state, l.why = state, text
+		l.o.Logger.Debug("state", "source", l.src.ID(), "state", state.String(), "why", text)
 		l.sink.State(state, why)
+	}
+	if l.partial && !l.tried && l.fetch == nil && l.retryAt.IsZero() && l.replays() && !l.o.KeepOnGap {
+		l.retryAt = time.Now() // or after what cools down
+		for _, cool := range []time.Time{l.coolGap, l.coolReset} {
+			if cool.After(l.retryAt) {
+				l.retryAt = cool
+			}
+		}
 	}
 	var next time.Time
 	switch {
 	case state == events.StateConnecting:
 		next = l.downSince.Add(l.o.StaleAfter)
 	case l.downSince.IsZero():
-		next = l.retryAt
+		if l.fetch == nil { // the end of a fetch settles again
+			next = l.retryAt
+		}
 		if vain := l.began.Add(l.o.StaleAfter); l.unheard() && state != events.StateStale && (next.IsZero() || vain.Before(next)) {
 			next = vain
 		}

@@ -65,7 +65,7 @@ func (l *loop) advance(last uint64, r reply) {
 		l.lose(last+1, r.Seq)
 	case l.unproven: // it would continue, but nothing shows that it is the same life
 		l.reset()
-		l.sink.Joined(r.Seq, false)
+		l.joined(r.Seq, false)
 	}
 	l.unproven = false
 	l.replayed(r)
@@ -84,6 +84,7 @@ func (l *loop) fill(last, next uint64) uint64 {
 // replayed applies a replayed batch and drops the live copies at the head of the queue that it makes repeats.
 func (l *loop) replayed(r reply) {
 	l.apply(r.Message, r.received)
+	l.reached = max(l.reached, r.Seq)
 	l.fetch.applied++
 	for m := l.held.front(); m != nil && m.Seq <= r.Seq && l.repeats(m); m = l.held.front() {
 		l.held.pop()
@@ -105,7 +106,7 @@ func (l *loop) fetched(ctx context.Context, r reply) {
 	_, seen := l.track.Last()
 	switch {
 	case !r.ended:
-		l.failed(ctx, r.err)
+		l.failed(ctx, f, r.err)
 		return
 	case r.empty && seen && (l.unproven || r.again || f.rebuild):
 		// The batch that we had last is unknown there: the publisher counts anew and has not got as far.
@@ -113,10 +114,11 @@ func (l *loop) fetched(ctx context.Context, r reply) {
 		return
 	default:
 		l.synced = true
+		l.tried = l.tried || f.whole
 		l.answered = max(l.answered, f.wants)
 		if m := l.held.front(); !seen && !l.empty && (m == nil || m.Seq == 0) {
 			l.empty = true // rule 13: a publisher that has published nothing is known to hold nothing
-			l.sink.Joined(0, true)
+			l.joined(0, true)
 		}
 	}
 	l.unproven = false
@@ -125,12 +127,12 @@ func (l *loop) fetched(ctx context.Context, r reply) {
 
 // failed notes a recovery that got no whole answer, and goes on without. If that left something open, it is rebuilt from
 // the beginning when the publisher answers again, unless the sink keeps what it has.
-func (l *loop) failed(ctx context.Context, err error) {
+func (l *loop) failed(ctx context.Context, f *recovery, err error) {
 	l.o.Logger.WarnContext(ctx, "replay failed", "source", l.src.ID(), "error", err)
 	l.lastErr = err
 	l.coolGap = time.Now().Add(l.o.ReplayCooldown)
 	_, seen := l.track.Last()
-	open, losses := !seen || l.unproven, l.losses
+	open, losses := !seen || l.unproven || f.rebuild, l.losses
 	l.doubt = l.doubt || l.unproven && l.away
 	l.unproven = false
 	l.drain(ctx)
