@@ -15,6 +15,10 @@ type Freshness struct {
 	HasSequence  bool
 	// LastEvent is when the last message arrived; zero before the first.
 	LastEvent time.Time
+	// Lag is the time from the arrival of the last message to its being applied, zero before the first.
+	Lag time.Duration
+	// Since is when the state last changed.
+	Since time.Time
 	// Why is the error behind the state, "" without one.
 	Why string
 }
@@ -34,6 +38,8 @@ type fresh struct {
 	heard    atomic.Int64 // Unix nanoseconds; 0 before the first message
 	why      atomic.Pointer[string]
 	ill      atomic.Pointer[string] // what is wrong beside the stream; nil if nothing is known to be
+	lag      atomic.Int64           // nanoseconds from the last message's arrival to its being applied
+	since    atomic.Int64           // Unix nanoseconds of the last change of state
 }
 
 // now is the state, in view of what is known beside the stream (rule 12).
@@ -47,6 +53,7 @@ func (f *fresh) now() events.State {
 func (l *Ledger) heard(seq uint64, at time.Time, bytes int) {
 	l.fresh.sequence.Store(seq)
 	l.fresh.heard.Store(at.UnixNano())
+	l.fresh.lag.Store(int64(max(0, time.Since(at))))
 	l.stats.bytes.Add(uint64(bytes))
 }
 
@@ -57,6 +64,9 @@ func (l *Ledger) setState(s events.State, why error) {
 	}
 	l.fresh.why.Store(&text)
 	before := events.State(l.fresh.state.Swap(uint32(s)))
+	if before != s {
+		l.fresh.since.Store(time.Now().UnixNano())
+	}
 	if l.src.Events != "" && !connected(before) && connected(s) {
 		l.stats.connections.Add(1)
 	}
@@ -64,13 +74,14 @@ func (l *Ledger) setState(s events.State, why error) {
 
 // Freshness of the source now.
 func (l *Ledger) Freshness() Freshness {
-	f := Freshness{State: l.fresh.now()}
+	f := Freshness{State: l.fresh.now(), Since: time.Unix(0, l.fresh.since.Load())}
 	if f.State == events.StateGap && Doubt(l.doubts.Load())&(DoubtHistory|DoubtGap) == 0 {
 		f.State = events.StateLive // a clear has made up for what was lost
 	}
 	if at := l.fresh.heard.Load(); at != 0 {
 		f.LastEvent = time.Unix(0, at)
 		f.LastSequence, f.HasSequence = l.fresh.sequence.Load(), true
+		f.Lag = time.Duration(l.fresh.lag.Load())
 	}
 	if why := l.fresh.why.Load(); why != nil {
 		f.Why = *why
@@ -82,12 +93,14 @@ func (l *Ledger) Freshness() Freshness {
 }
 
 func (l *Ledger) setHealth(why error) {
-	if why == nil {
-		l.fresh.ill.Store(nil)
-		return
+	var text *string
+	if why != nil {
+		s := why.Error()
+		text = &s
 	}
-	text := why.Error()
-	l.fresh.ill.Store(&text)
+	if was := l.fresh.ill.Swap(text); (was == nil) != (text == nil) {
+		l.fresh.since.Store(time.Now().UnixNano())
+	}
 }
 
 // connected says whether a stream in state s has a connection. One that has, and has heard nothing yet, is unknown.

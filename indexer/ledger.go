@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/kvscout/kvscout/events"
 )
@@ -76,6 +77,7 @@ func newLedger(x *Index, src events.Source, s slot) *Ledger {
 	if x.chains != nil && compact(src) {
 		l.slim = newSlim()
 	}
+	l.fresh.since.Store(time.Now().UnixNano())
 	l.table.Store(newTable(src, nil, 0, nil))
 	l.doubt(DoubtHistory, true)
 	if src.Hides(events.HiddenWindow) {

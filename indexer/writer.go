@@ -149,6 +149,11 @@ func (w *Writer) Health(why error) {
 	w.each(func(l *Ledger) { l.setHealth(why) })
 }
 
+// Empty drops what the source is known to hold, on somebody's word that its engine holds nothing. What that word is worth
+// only the engine's next clear shows, so that until then the history counts as incomplete. It may be called from any
+// goroutine.
+func (w *Writer) Empty() { w.each(func(l *Ledger) { l.drop(false) }) }
+
 // Reject counts something not applied.
 func (w *Writer) Reject(r events.Reason) { w.main.Reject(r) }
 

@@ -28,7 +28,7 @@ type serveOptions struct {
 
 	configPoll, workerRefresh, healthEvery time.Duration
 	workerNetworks, bindPeers              []string
-	peers                                  []netip.Prefix // of bindPeers
+	peers                                  []netip.Prefix  // of bindPeers
 	policy                                 discover.Policy // of workerNetworks
 
 	renderer, rendererProtocol, rendererTokenFile string

@@ -40,7 +40,7 @@ HISTORY is complete when every block that the engine holds was announced to the 
 	cmd.Flags().StringVar(&model, "model", "", "only workers of this model or alias (default: any)")
 	cmd.Flags().StringVar(&role, "role", "", "only workers of this role: prefill, decode or both (default: any)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer's JSON and nothing else")
-	cmd.AddCommand(newWorkersAdd(), newWorkersRemove())
+	cmd.AddCommand(newWorkersAdd(), newWorkersRemove(), newWorkersReset())
 	return cmd
 }
 

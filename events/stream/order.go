@@ -145,8 +145,8 @@ func (l *loop) joined(seq uint64, complete bool) {
 func (l *loop) lose(first, next uint64) {
 	l.lossy = true
 	l.losses++
-	if l.fetch == nil || !l.fetch.whole { // a hole in a replay of everything is in the publisher's buffer
-		l.tried = false
+	if next > l.answered && (l.fetch == nil || !l.fetch.whole) {
+		l.tried = false // nobody has said yet that the publisher's buffer lacks it
 	}
 	if time.Now().After(l.coolGap) { // losses during a cool-down do not prolong it
 		l.coolGap = time.Now().Add(l.o.ReplayCooldown)

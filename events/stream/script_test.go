@@ -290,3 +290,65 @@ func patient() stream.Options {
 	o.ReplayIdle = 10 * time.Second
 	return o
 }
+
+// TestRule8_WildNumber: a number far above all others, as a broken publisher may send, hides the batches after it from
+// nobody: those behind it are a new life, not repeats.
+func TestRule8_WildNumber(t *testing.T) {
+	const wild = 1 << 49
+	ready := make(chan struct{})
+	pub := serve(t, "PUB", func(_ int, c net.Conn) bool {
+		<-ready
+		lives(c, 0, 3, 3)
+		_, _ = c.Write(zmtp("kv", number(wild), "0:4"))
+		lives(c, 0, 5, 9)
+		return true
+	})
+	router := serve(t, "ROUTER", func(n int, c net.Conn) bool {
+		replies(c, 0, []uint64{0, 3, 0, 0}[n], []uint64{2, 5, 9, 9}[n])
+		end(c)
+		return true
+	})
+	d, _ := follow(t, source(pub, router), quick())
+	d.seen(t, "2=0:2", events.StateLive)
+	close(ready)
+	d.seen(t, "9=0:9", events.StateLive)
+}
+
+// TestRule11_RebuildIsNotForgotten: what a cool-down left open is asked for from the beginning when it is over, though the
+// connection was lost meanwhile, and again when that fails.
+func TestRule11_RebuildIsNotForgotten(t *testing.T) {
+	lost := make(chan struct{})
+	pub := serve(t, "PUB", func(n int, c net.Conn) bool {
+		if n == 0 {
+			<-lost
+			lives(c, 0, 3, 3)
+			lives(c, 0, 5, 5) // within the cool-down of the replay that failed
+			mark(c)
+		}
+		return n > 0
+	})
+	asked := make(chan int, 16)
+	router := serve(t, "ROUTER", func(n int, c net.Conn) bool {
+		asked <- n
+		switch n {
+		case 0: // at the first connection
+			replies(c, 0, 0, 2)
+		case 1: // at the second one: the last batch is known
+			replies(c, 0, 5, 5)
+		case 2: // the rebuild fails
+			_, _ = c.Write(zmtp("", "kv", "short", "x"))
+			return false
+		default:
+			replies(c, 0, 0, 6)
+		}
+		end(c)
+		return true
+	})
+	o := quick()
+	o.ReplayCooldown = 300 * time.Millisecond
+	d, _ := follow(t, source(pub, router), o)
+	d.seen(t, "2=0:2", events.StateLive)
+	close(lost)
+	d.seen(t, "6=0:6", events.StateLive)
+	d.wait(t, "everything", func() bool { return d.entries[len(d.entries)-8] == "joined 0 complete" })
+}

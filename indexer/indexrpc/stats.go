@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/discover"
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 	"github.com/kvscout/kvscout/indexer"
 )
@@ -72,7 +74,9 @@ func (s *Service) stats(now time.Time) *kvscoutv1.Stats {
 		Blocks:       uint64(x.Blocks),
 		HolderBlocks: uint64(x.HolderBlocks),
 
-		TopicMismatches: s.fleet.TopicMismatches(),
+		TopicMismatches:    s.fleet.TopicMismatches(),
+		RefusedConnections: s.fleet.RefusedConnections(),
+		Discovery:          discoveryOf(s.fleet.Discovery()),
 	}
 	for _, l := range s.index.Ledgers() {
 		fresh := l.Freshness() // first: the counts are then no older than the batch that it names
@@ -83,6 +87,23 @@ func (s *Service) stats(now time.Time) *kvscoutv1.Stats {
 	}
 	if s.opts.ScoreStats != nil {
 		out.Score = s.opts.ScoreStats()
+	}
+	return out
+}
+
+// discoveryOf is nil without discoverers.
+func discoveryOf(u discover.Update) *kvscoutv1.DiscoveryStats {
+	if len(u.Discoverers) == 0 {
+		return nil
+	}
+	out := &kvscoutv1.DiscoveryStats{Asked: u.Asked, AskFailures: u.AskFailed}
+	for _, d := range u.Discoverers {
+		out.Discoverers = append(out.Discoverers, &kvscoutv1.DiscovererStats{
+			Name: d.Name, Workers: Count(d.Workers), Reports: d.Reports, Failures: d.Failures, Error: d.Err,
+		})
+	}
+	for _, p := range u.Pending {
+		out.Pending = append(out.Pending, &kvscoutv1.PendingWorker{WorkerId: p.ID, Reason: p.Why})
 	}
 	return out
 }
@@ -107,6 +128,10 @@ func sourceStatsOf(l *indexer.Ledger, st *indexer.SourceStats, fresh indexer.Fre
 		Resets:          st.Resets,
 		OrphansWaiting:  uint64(st.OrphanStores),
 		OrphansDropped:  uint64(max(0, st.OrphansDropped)),
+		StateSeconds:    max(0, now.Sub(fresh.Since).Seconds()),
+	}
+	if fresh.HasSequence {
+		out.LagSeconds = proto.Float64(fresh.Lag.Seconds())
 	}
 	for t, n := range st.Resident {
 		if n > 0 {

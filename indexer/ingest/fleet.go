@@ -113,6 +113,9 @@ func (f *Fleet) Close() {
 // TopicMismatches counts messages on shared ports whose topic belongs to no source.
 func (f *Fleet) TopicMismatches() uint64 { return f.opts.Stream.Listeners.Mismatched() }
 
+// RefusedConnections counts connections refused at bound ports: too many, or from where none is allowed.
+func (f *Fleet) RefusedConnections() uint64 { return f.opts.Stream.Listeners.Refused() }
+
 // Register adds a worker and starts listening to it; an endpoint that cannot be reached is no error. The same
 // description again changes nothing. Another description of the same id replaces it: a rank that is described otherwise
 // drops what it held, the others keep it. The worker is the caller's from then on: discovery no longer changes it.
@@ -244,6 +247,24 @@ func (f *Fleet) Deregister(id string, rank *int) bool {
 	f.publishLocked()
 	f.log.Info("worker deregistered", "worker", id, "ranks", len(gone))
 	return true
+}
+
+// Reset drops what a worker, or one rank of it, is known to hold. It says whether there was such a worker or rank.
+func (f *Fleet) Reset(id string, rank *int) (known bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m, ok := f.workers[id]
+	if !ok {
+		return false
+	}
+	for _, s := range m.sources {
+		if rank == nil || s.Rank == *rank {
+			s.writer.Empty()
+			known = true
+		}
+	}
+	f.log.Info("worker reset by a call", "worker", id, "known", known)
+	return known
 }
 
 // dropLocked ends sources of m and forgets m with the last of them. Needs f.mu.

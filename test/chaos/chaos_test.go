@@ -77,7 +77,7 @@ func settle(t *testing.T, x *indexer.Index, engines []*engine, log *journal) {
 	for _, e := range engines {
 		e.live.calm()
 		e.replay.calm()
-		if err := e.serve(); err != nil { // a reset of vLLM is told with the next step
+		if err := e.speak(); err != nil { // also, a reset of vLLM is told with the next step
 			t.Fatal(err)
 		}
 	}
@@ -104,7 +104,7 @@ func settle(t *testing.T, x *indexer.Index, engines []*engine, log *journal) {
 		if err := e.Reset(); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.serve(); err != nil {
+		if err := e.speak(); err != nil {
 			t.Fatal(err)
 		}
 		l := ledger(t, x, e)

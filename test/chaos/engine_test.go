@@ -80,9 +80,21 @@ func (e *engine) close() error {
 	return err
 }
 
-// serve runs one request and remembers the prompt with its answer.
-func (e *engine) serve() error {
-	r := e.traffic.Next()
+// serve runs one request.
+func (e *engine) serve() error { return e.run(e.traffic.Next()) }
+
+// speak runs a request whose prompt nobody has seen, so that the engine publishes: what a network lost of a stream shows
+// only with the next batch.
+func (e *engine) speak() error {
+	tokens := make([]uint32, 40)
+	for i := range tokens {
+		tokens[i] = e.random.Uint32N(simulate.Vocabulary)
+	}
+	return e.run(simulate.Request{Tokens: tokens, Output: 1})
+}
+
+// run runs a request and remembers the prompt with its answer.
+func (e *engine) run(r simulate.Request) error {
 	if _, err := e.Engine.Serve(r); err != nil {
 		return err
 	}
