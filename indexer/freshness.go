@@ -15,10 +15,6 @@ type Freshness struct {
 	HasSequence  bool
 	// LastEvent is when the last message arrived; zero before the first.
 	LastEvent time.Time
-	// Lag is the time from the arrival of the last message to its being applied, zero before the first.
-	Lag time.Duration
-	// Since is when the state last changed.
-	Since time.Time
 	// Why is the error behind the state, "" without one.
 	Why string
 }
@@ -74,14 +70,13 @@ func (l *Ledger) setState(s events.State, why error) {
 
 // Freshness of the source now.
 func (l *Ledger) Freshness() Freshness {
-	f := Freshness{State: l.fresh.now(), Since: time.Unix(0, l.fresh.since.Load())}
+	f := Freshness{State: l.fresh.now()}
 	if f.State == events.StateGap && Doubt(l.doubts.Load())&(DoubtHistory|DoubtGap) == 0 {
 		f.State = events.StateLive // a clear has made up for what was lost
 	}
 	if at := l.fresh.heard.Load(); at != 0 {
 		f.LastEvent = time.Unix(0, at)
 		f.LastSequence, f.HasSequence = l.fresh.sequence.Load(), true
-		f.Lag = time.Duration(l.fresh.lag.Load())
 	}
 	if why := l.fresh.why.Load(); why != nil {
 		f.Why = *why

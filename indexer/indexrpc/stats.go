@@ -128,10 +128,10 @@ func sourceStatsOf(l *indexer.Ledger, st *indexer.SourceStats, fresh indexer.Fre
 		Resets:          st.Resets,
 		OrphansWaiting:  uint64(st.OrphanStores),
 		OrphansDropped:  uint64(max(0, st.OrphansDropped)),
-		StateSeconds:    max(0, now.Sub(fresh.Since).Seconds()),
+		StateSeconds:    max(0, now.Sub(st.Since).Seconds()),
 	}
 	if fresh.HasSequence {
-		out.LagSeconds = proto.Float64(fresh.Lag.Seconds())
+		out.LagSeconds = proto.Float64(st.Lag.Seconds())
 	}
 	for t, n := range st.Resident {
 		if n > 0 {
