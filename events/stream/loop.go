@@ -245,14 +245,7 @@ func (l *loop) settle() {
 		l.o.Logger.Debug("state", "source", l.src.ID(), "state", state.String(), "why", text)
 		l.sink.State(state, why)
 	}
-	if l.partial && !l.tried && l.fetch == nil && l.retryAt.IsZero() && l.replays() && !l.o.KeepOnGap {
-		l.retryAt = time.Now() // or after what cools down
-		for _, cool := range []time.Time{l.coolGap, l.coolReset} {
-			if cool.After(l.retryAt) {
-				l.retryAt = cool
-			}
-		}
-	}
+	l.plan()
 	var next time.Time
 	switch {
 	case state == events.StateConnecting:
@@ -267,6 +260,19 @@ func (l *loop) settle() {
 	}
 	if !next.IsZero() {
 		l.timer.Reset(max(time.Until(next), 0))
+	}
+}
+
+// plan makes a replay of everything due, when the history is incomplete and one may still complete it.
+func (l *loop) plan() {
+	if !l.partial || l.tried || l.fetch != nil || !l.retryAt.IsZero() || !l.replays() || l.o.KeepOnGap {
+		return
+	}
+	l.retryAt = time.Now() // or after what cools down
+	for _, cool := range []time.Time{l.coolGap, l.coolReset} {
+		if cool.After(l.retryAt) {
+			l.retryAt = cool
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ func TestRule8_Rule11_Chaos(t *testing.T) {
 		log := new(journal)
 		fleet := ingest.New(x, ingest.Options{Stream: stream.Options{
 			Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-			Idle: 500 * time.Millisecond, ReplayIdle: time.Second, ReplayCooldown: time.Second, StaleAfter: 2 * time.Second,
+			Idle:   500 * time.Millisecond, ReplayIdle: time.Second, ReplayCooldown: time.Second, StaleAfter: 2 * time.Second,
 			BackoffMin: 10 * time.Millisecond, BackoffMax: 200 * time.Millisecond,
 		}})
 		defer fleet.Close()

@@ -447,7 +447,8 @@ func (x *RegisterWorkerRequest) GetWorker() *WorkerSpec {
 type RegisterWorkerResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Worker *Worker                `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
-	// True: another spec of this id was replaced and its blocks dropped. False: the id was new, or the spec the same.
+	// True: another spec of this id was replaced, and ranks described otherwise dropped their blocks. False: the id was new, or
+	// the spec the same.
 	Replaced      bool `protobuf:"varint,2,opt,name=replaced,proto3" json:"replaced,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

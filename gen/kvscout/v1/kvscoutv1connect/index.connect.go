@@ -59,8 +59,8 @@ const (
 // IndexServiceClient is a client for the kvscout.v1.IndexService service.
 type IndexServiceClient interface {
 	// RegisterWorker starts listening to a worker. The same spec twice is the same as once. Another spec for a known id
-	// replaces it: what the old one held is dropped, and late messages of it are ignored. An endpoint that cannot be
-	// reached is no error: its source shows as connecting.
+	// replaces it: what ranks that it describes otherwise held is dropped, and late messages of them are ignored; the other
+	// ranks keep what they hold. An endpoint that cannot be reached is no error: its source shows as connecting.
 	//
 	// INVALID_ARGUMENT: BAD_WORKER (the message says what is wrong with the spec).
 	// RESOURCE_EXHAUSTED: TOO_MANY_WORKERS. FAILED_PRECONDITION: SOURCE_TAKEN (a rank of it is fed otherwise).
@@ -222,8 +222,8 @@ func (c *indexServiceClient) Publish(ctx context.Context, req *connect.Request[v
 // IndexServiceHandler is an implementation of the kvscout.v1.IndexService service.
 type IndexServiceHandler interface {
 	// RegisterWorker starts listening to a worker. The same spec twice is the same as once. Another spec for a known id
-	// replaces it: what the old one held is dropped, and late messages of it are ignored. An endpoint that cannot be
-	// reached is no error: its source shows as connecting.
+	// replaces it: what ranks that it describes otherwise held is dropped, and late messages of them are ignored; the other
+	// ranks keep what they hold. An endpoint that cannot be reached is no error: its source shows as connecting.
 	//
 	// INVALID_ARGUMENT: BAD_WORKER (the message says what is wrong with the spec).
 	// RESOURCE_EXHAUSTED: TOO_MANY_WORKERS. FAILED_PRECONDITION: SOURCE_TAKEN (a rank of it is fed otherwise).
