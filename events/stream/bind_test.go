@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -281,6 +282,23 @@ func stranger(t *testing.T, host, port string) {
 	}
 }
 
+// visitors come and go until done, and fail the test if that takes too long.
+func visitors(t *testing.T, port string, limit time.Duration, done func() bool) {
+	t.Helper()
+	for began := time.Now(); !done(); {
+		if time.Since(began) > limit {
+			t.Fatalf("not stale after %v of visitors", limit)
+		}
+		c, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = c.Write(zmqtest.Hello("PUB"))
+		time.Sleep(50 * time.Millisecond) // a short visit
+		c.Close()
+	}
+}
+
 // TestRule12_SilentStrangers: neither a stranger that came before the engine died nor one that comes after keeps it from
 // being called stale, from another host or from its own; heartbeats answered or not.
 func TestRule12_SilentStrangers(t *testing.T) {
@@ -288,6 +306,7 @@ func TestRule12_SilentStrangers(t *testing.T) {
 		"before":    {"127.0.0.2", ""},
 		"after":     {"", "127.0.0.2"},
 		"same host": {"127.0.0.1", "127.0.0.1"},
+		"visitors":  {"", "visitors"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -303,10 +322,20 @@ func TestRule12_SilentStrangers(t *testing.T) {
 				stranger(t, hosts.before, port)
 			}
 			p.Kill()
-			if hosts.after != "" {
+			switch hosts.after {
+			case "":
+			case "visitors": // one after the other, none for long
+				visitors(t, port, 8*o.StaleAfter, func() (stale bool) {
+					d.locked(func() { stale = d.now() == events.StateStale })
+					return stale
+				})
+			default:
 				stranger(t, hosts.after, port)
 			}
 			d.state(t, events.StateStale)
+			if i := slices.Index(d.states, events.StateLive); slices.Contains(d.states[i+1:], events.StateLive) {
+				t.Errorf("states %v: called live after its death", d.states)
+			}
 			next := dialler(t, port, "kv")
 			next.Do("wait", nil)
 			next.Do("publish", nil)

@@ -29,9 +29,9 @@
 // StateUnknown is told while connected and nothing was heard yet. After a connection was lost for StaleAfter the source
 // stays StateStale until a replay or a message of the publisher shows what became of it.
 //
-// A bound endpoint takes connections from anyone that Options.Peers lets in. One that has not spoken counts for a source
-// that was heard before only if it comes from the host that spoke, and without an answer to a replay only for
-// StaleAfter: a stranger keeps no dead engine from being called stale.
+// A bound endpoint takes connections from anyone that Options.Peers lets in. While only a peer is connected that has not
+// spoken, a source that was heard before is connecting, and stale StaleAfter its publisher was last known to be there; a
+// batch or an answer to a replay shows that it is. So a stranger keeps no dead engine from being called stale.
 //
 // Concurrency: New may be called from anywhere, Run once. Several streams share one listener when their endpoints are
 // to be bound and name the same port; the longest matching topic decides whose a message is.

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"slices"
 	"sync"
@@ -37,7 +38,6 @@ var lifeCycle = map[edge]string{
 	{events.StateLive, events.StateConnecting}:      "the connection is lost",
 	{events.StateLive, events.StateReplaying}:       "a hole, a new life, or a new session",
 	{events.StateLive, events.StateGap}:             "a hole, and nobody to ask",
-	{events.StateLive, events.StateStale}:           "only a peer that never spoke has been connected for StaleAfter",
 	{events.StateGap, events.StateConnecting}:       "the connection is lost",
 	{events.StateGap, events.StateReplaying}:        "another hole, or a rebuild that is due",
 	{events.StateGap, events.StateLive}:             "a new life, and nobody to ask",
@@ -117,8 +117,11 @@ func TestEdges_GapWithoutReplay(t *testing.T) {
 	p.Freeze()
 	d.state(t, events.StateStale)
 	p.Thaw()
-	p.Do("wait", nil)
-	p.Do("publish", nil)
+	for again := true; again; { // until the new connection has subscribed
+		p.Do("publish", nil)
+		time.Sleep(20 * time.Millisecond)
+		d.locked(func() { again = d.now() == events.StateStale })
+	}
 	d.state(t, events.StateGap)
 	p.Do("rewind", nil)
 	p.Do("publish", nil)
@@ -140,5 +143,26 @@ func TestEdges_Unknown(t *testing.T) {
 	asked.wait(t, "another try", func() bool {
 		n := len(asked.states)
 		return n > 1 && asked.states[n-2] == events.StateUnknown && asked.now() == events.StateReplaying
+	})
+}
+
+// The connection is lost while a replay hangs.
+func TestEdges_LostWhileReplaying(t *testing.T) {
+	cut := make(chan struct{})
+	pub := serve(t, "PUB", func(n int, c net.Conn) bool {
+		if n == 0 {
+			<-cut
+		}
+		return n > 0
+	})
+	router := serve(t, "ROUTER", func(int, net.Conn) bool { return true }) // mute
+	o := quick()
+	o.ReplayIdle = time.Hour
+	d, _ := follow(t, source(pub, router), o)
+	d.state(t, events.StateReplaying)
+	close(cut)
+	d.wait(t, "connecting after replaying", func() bool {
+		i := slices.Index(d.states, events.StateReplaying)
+		return slices.Contains(d.states[i:], events.StateConnecting)
 	})
 }

@@ -19,7 +19,6 @@ type input struct {
 	kind     inputKind
 	conn     uint64
 	err      error     // of inputDown
-	remote   string    // of inputUp
 	frames   [][]byte  // of inputMessage
 	received time.Time // of inputMessage
 	weight   int64     // what it holds of the inbox's room
@@ -51,9 +50,7 @@ func newInbox(ctx context.Context, bytes int) *inbox {
 }
 
 // Connected implements zmq.Handler.
-func (b *inbox) Connected(conn uint64, remote string) {
-	b.put(input{kind: inputUp, conn: conn, remote: remote})
-}
+func (b *inbox) Connected(conn uint64, _ string) { b.put(input{kind: inputUp, conn: conn}) }
 
 // Disconnected implements zmq.Handler. Attempts that failed are told only if there is room: they matter to people.
 func (b *inbox) Disconnected(conn uint64, err error) {

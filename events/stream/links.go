@@ -1,18 +1,13 @@
 package stream
 
-import "net"
-
 // connection is one open connection to a publisher.
 type connection struct {
-	host  string // of the peer
 	spoke bool
 	last  uint64 // number of its last message, if it spoke
 }
 
 // links tells which connection is the source's. When the engines dial us, several may be open, and the newest that
-// speaks is the publisher: an engine that came back by another connection may leave the old one open for a while. One
-// that has not spoken may be a stranger's. It counts only while nothing was ever heard of the source, or if it comes from
-// the host that spoke last: an engine that came back and is idle.
+// speaks is the publisher: an engine that came back by another connection may leave the old one open for a while.
 type links struct {
 	bound bool
 	open  map[uint64]*connection
@@ -20,35 +15,23 @@ type links struct {
 	owner uint64
 	// owned: owner has spoken, or is the only one there can be.
 	owned bool
-	// home is the host of the last connection that spoke, "" if none has.
-	home string
 }
 
-// likely says whether c may be the source's though it has not spoken.
-func (k *links) likely(c *connection) bool { return k.home == "" || c.host == k.home }
-
 // up adds a connection and says whether the stream begins a session by it: no other is the source's now.
-func (k *links) up(conn uint64, remote string) bool {
-	host := hostOf(remote)
-	if c := k.open[conn]; c != nil {
-		c.host = host // it spoke before we were told of it
-		if conn == k.owner && k.bound {
-			k.home = host
-		}
-		return false
+func (k *links) up(conn uint64) bool {
+	if k.open[conn] != nil {
+		return false // it spoke before we were told of it
 	}
 	alone := k.open[k.owner] == nil
-	c := &connection{host: host}
-	k.open[conn] = c
+	k.open[conn] = &connection{}
 	if !k.bound {
 		k.owner, k.owned = conn, true
 		return true
 	}
-	if !alone || !k.likely(c) {
-		return false
+	if alone {
+		k.owned = false
 	}
-	k.owned = false
-	return true
+	return alone
 }
 
 // down removes a connection and says whether a session begins by that: the source's own is gone, and a newer one is
@@ -59,7 +42,7 @@ func (k *links) down(conn uint64) bool {
 		return false
 	}
 	for other, c := range k.open {
-		if other > conn && !c.spoke && k.likely(c) {
+		if other > conn && !c.spoke {
 			k.owned = false
 		}
 	}
@@ -71,40 +54,24 @@ func (k *links) alive() bool {
 	if k.owned {
 		return k.open[k.owner] != nil
 	}
-	for _, c := range k.open {
-		if c.spoke || k.likely(c) {
-			return true
-		}
-	}
-	return false
+	return len(k.open) > 0
 }
 
 // speak notes that conn brought a message. It is not taken if a newer connection has become the source's. fresh means
 // that the source changes hands by it.
 func (k *links) speak(conn uint64) (taken, fresh bool) {
-	c := k.open[conn]
-	known := c != nil
+	known := k.open[conn] != nil
 	if !known {
-		c = &connection{}
-		k.open[conn] = c
+		k.open[conn] = &connection{}
 	}
 	if conn == k.owner {
 		k.owned = true
-		k.home = c.host
 		return true, false
 	}
 	if conn < k.owner && k.open[k.owner] != nil {
 		return false, false
 	}
 	fresh = k.owned || !known
-	k.owner, k.owned, k.home = conn, true, c.host
+	k.owner, k.owned = conn, true
 	return true, fresh
-}
-
-// hostOf is the host of a peer's address; of a socket in the file system all of it.
-func hostOf(remote string) string {
-	if host, _, err := net.SplitHostPort(remote); err == nil {
-		return host
-	}
-	return remote
 }

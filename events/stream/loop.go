@@ -55,11 +55,13 @@ type loop struct {
 	coolGap, coolReset, retryAt time.Time
 
 	downSince time.Time // zero while connected
-	began     time.Time // of the session
-	state     events.State
-	why       string // the error told with state
-	lastErr   error
-	timer     *time.Timer
+	// silentSince is when the publisher was last known to be there, while only a peer is connected that has not spoken; zero
+	// otherwise.
+	silentSince time.Time
+	state       events.State
+	why         string // the error told with state
+	lastErr     error
+	timer       *time.Timer
 }
 
 // recovery is a fetch and what it is for.
@@ -111,7 +113,7 @@ func (l *loop) run(ctx context.Context) {
 func (l *loop) input(ctx context.Context, in input) {
 	switch in.kind {
 	case inputUp:
-		if l.links.up(in.conn, in.remote) {
+		if l.links.up(in.conn) {
 			l.session(ctx)
 		}
 	case inputDown:
@@ -137,6 +139,9 @@ func (l *loop) down(ctx context.Context, conn uint64, err error) {
 	}
 	if !l.links.alive() && l.downSince.IsZero() {
 		l.downSince = time.Now()
+		if !l.silentSince.IsZero() {
+			l.downSince = l.silentSince // who has gone proved nothing
+		}
 	}
 }
 
@@ -144,7 +149,13 @@ func (l *loop) down(ctx context.Context, conn uint64, err error) {
 func (l *loop) session(ctx context.Context) {
 	last, seen := l.track.Last()
 	l.away = !l.downSince.IsZero() && time.Since(l.downSince) >= l.o.StaleAfter
-	l.downSince, l.began = time.Time{}, time.Now()
+	if l.links.bound && seen && l.silentSince.IsZero() {
+		l.silentSince = time.Now()
+		if !l.downSince.IsZero() {
+			l.silentSince = l.downSince
+		}
+	}
+	l.downSince = time.Time{}
 	l.synced, l.answered = false, 0
 	l.coolGap, l.coolReset = time.Time{}, time.Time{}
 	l.abandon()
@@ -181,6 +192,7 @@ func (l *loop) message(ctx context.Context, in input) {
 	if fresh || !l.downSince.IsZero() {
 		l.session(ctx)
 	}
+	l.silentSince = time.Time{}
 	c := l.links.open[in.conn]
 	dropped := l.held.push(live{
 		Message: m, conn: in.conn, received: in.received, first: !c.spoke, rose: c.spoke && m.Seq > c.last,
@@ -206,9 +218,7 @@ func (l *loop) ask(ctx context.Context, from, wants uint64, rebuild bool) {
 		out: make(chan reply, fetchReplies), limit: limit, room: semaphore.NewWeighted(limit),
 	}
 	l.fetch = &recovery{fetch: f, wants: wants, whole: from == 0, rebuild: rebuild}
-	if from == 0 {
-		l.retryAt = time.Time{} // whatever was left open, this asks for it too
-	}
+	l.retryAt = time.Time{}
 	l.wg.Go(func() { f.run(ctx) }) // ends with its question or by abandon; Run waits for it
 	l.o.Logger.DebugContext(ctx, "replay asked", "source", l.src.ID(), "from", from, "wants", wants)
 }
@@ -248,15 +258,12 @@ func (l *loop) settle() {
 	l.plan()
 	var next time.Time
 	switch {
+	case state == events.StateConnecting && l.unheard():
+		next = l.silentSince.Add(l.o.StaleAfter)
 	case state == events.StateConnecting:
 		next = l.downSince.Add(l.o.StaleAfter)
 	case l.downSince.IsZero():
-		if l.fetch == nil { // the end of a fetch settles again
-			next = l.retryAt
-		}
-		if vain := l.began.Add(l.o.StaleAfter); l.unheard() && state != events.StateStale && (next.IsZero() || vain.Before(next)) {
-			next = vain
-		}
+		next = l.retryAt
 	}
 	if !next.IsZero() {
 		l.timer.Reset(max(time.Until(next), 0))
@@ -278,10 +285,7 @@ func (l *loop) plan() {
 
 // unheard says that nothing shows whose connection it is that the source has: it was dialled by a peer that has not
 // spoken, where one has before, and no replay has answered since.
-func (l *loop) unheard() bool {
-	_, seen := l.track.Last()
-	return l.links.bound && !l.links.owned && seen && !l.synced && l.downSince.IsZero()
-}
+func (l *loop) unheard() bool { return !l.silentSince.IsZero() && l.downSince.IsZero() }
 
 // judge derives the state.
 func (l *loop) judge() (events.State, error) {
@@ -293,8 +297,10 @@ func (l *loop) judge() (events.State, error) {
 		return events.StateConnecting, l.lastErr
 	case l.fetch != nil:
 		return events.StateReplaying, nil
-	case l.doubt, l.unheard() && time.Since(l.began) >= l.o.StaleAfter:
+	case l.doubt, l.unheard() && time.Since(l.silentSince) >= l.o.StaleAfter:
 		return events.StateStale, l.lastErr
+	case l.unheard():
+		return events.StateConnecting, l.lastErr
 	case l.lossy:
 		return events.StateGap, l.lastErr
 	case !seen && !l.empty:

@@ -17,7 +17,7 @@ func (l *loop) reply(ctx context.Context, r reply) {
 		l.fetch.rebuild = false
 		l.reset()
 	}
-	l.synced = true
+	l.proved()
 	last, seen := l.track.Last()
 	if r.first && r.again {
 		l.unproven = seen // another connection answers now
@@ -37,6 +37,9 @@ func (l *loop) reply(ctx context.Context, r reply) {
 		l.advance(last, r)
 	}
 }
+
+// proved notes that a replay has shown that the publisher is there.
+func (l *loop) proved() { l.synced, l.silentSince = true, time.Time{} }
 
 // start begins the stream with the first batch of a replay from 0, or with an older one that came live if the
 // publisher's buffer has already lost that. A replay from 0 that begins with 1 comes from a publisher that counts from 1.
@@ -106,14 +109,14 @@ func (l *loop) fetched(ctx context.Context, r reply) {
 	_, seen := l.track.Last()
 	switch {
 	case !r.ended:
-		l.failed(ctx, f, r.err)
+		l.failed(ctx, r.err)
 		return
 	case r.empty && seen && (l.unproven || r.again || f.rebuild):
 		// The batch that we had last is unknown there: the publisher counts anew and has not got as far.
 		l.restart(ctx)
 		return
 	default:
-		l.synced = true
+		l.proved()
 		l.tried = l.tried || f.whole
 		l.answered = max(l.answered, f.wants)
 		if m := l.held.front(); !seen && !l.empty && (m == nil || m.Seq == 0) {
@@ -127,12 +130,12 @@ func (l *loop) fetched(ctx context.Context, r reply) {
 
 // failed notes a recovery that got no whole answer, and goes on without. If that left something open, it is rebuilt from
 // the beginning when the publisher answers again, unless the sink keeps what it has.
-func (l *loop) failed(ctx context.Context, f *recovery, err error) {
+func (l *loop) failed(ctx context.Context, err error) {
 	l.o.Logger.WarnContext(ctx, "replay failed", "source", l.src.ID(), "error", err)
 	l.lastErr = err
 	l.coolGap = time.Now().Add(l.o.ReplayCooldown)
 	_, seen := l.track.Last()
-	open, losses := !seen || l.unproven || f.rebuild, l.losses
+	open, losses := !seen || l.unproven, l.losses
 	l.doubt = l.doubt || l.unproven && l.away
 	l.unproven = false
 	l.drain(ctx)
