@@ -45,9 +45,52 @@ func servingPort(t *testing.T, e *simulate.Engine, well *atomic.Bool) (url strin
 	return s.URL
 }
 
-// A worker listed by its address alone is found, listened to and scored; its health withdraws credit and gives it back; the
-// file is read again while the server runs, and a wrong one changes nothing.
-func TestServe_DiscoversByAddress(t *testing.T) {
+// discovering is a server whose workers come from a file.
+type discovering struct {
+	*testing.T
+	address, file, tokens string
+	log                   *logBuffer
+}
+
+func (d *discovering) await(what string, done func() bool) {
+	d.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			d.Fatalf("waited in vain for %s; log:\n%s\n%s", what, d.log, d.stats())
+		}
+	}
+}
+
+// score is the last worker's, -1 while the model is not known.
+func (d *discovering) score() (s float64) {
+	r := run(d.T, "score", "--server", d.address, "--model", "m", "--tokens", d.tokens, "--json")
+	if r.code != exitOK {
+		return -1
+	}
+	for _, w := range parseJSON(d.T, r.out)["workers"].([]any) {
+		s, _ = w.(map[string]any)["score"].(float64)
+	}
+	return s
+}
+
+func (d *discovering) workers() string { return ok(d.T, "workers", "--server", d.address) }
+
+func (d *discovering) stats() string { return ok(d.T, "stats", "--server", d.address) }
+
+// rewrite changes the file in one step.
+func (d *discovering) rewrite(text string) {
+	d.Helper()
+	if err := os.WriteFile(d.file+".new", []byte(text), 0o600); err != nil {
+		d.Fatal(err)
+	}
+	if err := os.Rename(d.file+".new", d.file); err != nil {
+		d.Fatal(err)
+	}
+}
+
+// discoverEngine starts an engine that has served a prompt, and a server that knows its address alone.
+func discoverEngine(t *testing.T) (d *discovering, url string, well *atomic.Bool) {
+	t.Helper()
 	engine, err := simulate.New(simulate.Config{Worker: "any", Model: "m", Events: "tcp://127.0.0.1:0", Replay: "tcp://127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
@@ -60,65 +103,49 @@ func TestServe_DiscoversByAddress(t *testing.T) {
 	if _, err := engine.Serve(simulate.Request{Tokens: prompt}); err != nil {
 		t.Fatal(err)
 	}
-	var well atomic.Bool
+	well = new(atomic.Bool)
 	well.Store(true)
-	url := servingPort(t, engine, &well)
-	file := writeFile(t, "c.yaml", "workers:\n  - {id: w0, url: "+url+", role: decode}\n")
-	address, log := startServe(t, "--listen", "127.0.0.1:0", "--config", file, "--config-poll", "10ms", "--worker-refresh", "50ms",
-		"--health-every", "20ms", "--stale-after", "300ms")
-	ids, _ := json.Marshal(prompt)
-	tokens := writeFile(t, "ids.json", string(ids))
-	await := func(what string, done func() bool) {
-		t.Helper()
-		for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("waited in vain for %s; log:\n%s\n%s", what, log, ok(t, "stats", "--server", address, "--json"))
-			}
-		}
+	url = servingPort(t, engine, well)
+	ids, err := json.Marshal(prompt)
+	if err != nil {
+		t.Fatal(err)
 	}
-	score := func() (s float64) {
-		r := run(t, "score", "--server", address, "--model", "m", "--tokens", tokens, "--json")
-		if r.code != exitOK {
-			return -1 // the model is not known yet, or no longer
-		}
-		for _, w := range parseJSON(t, r.out)["workers"].([]any) {
-			s, _ = w.(map[string]any)["score"].(float64)
-		}
-		return s
-	}
-	workers := func() string { return ok(t, "workers", "--server", address) }
-	await("credit", func() bool { return score() > 0.9 })
-	wants(t, workers(), "w0", "decode", string(events.EngineVLLM), "live", "complete", "tcp://127.0.0.1:")
+	d = &discovering{T: t, tokens: writeFile(t, "ids.json", string(ids))}
+	d.file = writeFile(t, "c.yaml", "workers:\n  - {id: w0, url: "+url+", role: decode}\n")
+	d.address, d.log = startServe(t, "--listen", "127.0.0.1:0", "--config", d.file, "--config-poll", "10ms",
+		"--worker-refresh", "50ms", "--health-every", "20ms", "--stale-after", "300ms")
+	d.await("credit", func() bool { return d.score() > 0.9 })
+	return d, url, well
+}
 
+// A worker listed by its address alone is found, listened to and scored; its health withdraws credit and gives it back.
+func TestServe_DiscoversByAddress(t *testing.T) {
+	d, _, well := discoverEngine(t)
+	wants(t, d.workers(), "w0", "decode", string(events.EngineVLLM), "live", "complete", "tcp://127.0.0.1:")
 	well.Store(false)
-	await("no credit of an ill worker", func() bool { return score() == 0 })
-	wants(t, workers(), "stale", "status 503")
+	d.await("no credit of an ill worker", func() bool { return d.score() == 0 })
+	wants(t, d.workers(), "stale", "status 503")
 	well.Store(true)
-	await("credit again", func() bool { return score() > 0.9 })
+	d.await("credit again", func() bool { return d.score() > 0.9 })
+}
 
-	rewrite := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(file+".new", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(file+".new", file); err != nil {
-			t.Fatal(err)
-		}
-	}
-	rewrite("workers:\n  - {id: w0, urll: x}\n")
-	await("the fault of the file", func() bool { return strings.Contains(ok(t, "stats", "--server", address), "urll") })
-	if s := score(); s < 0.9 {
+// The file is read again while the server runs; a wrong one changes nothing and is shown.
+func TestServe_ReloadsWorkers(t *testing.T) {
+	d, url, _ := discoverEngine(t)
+	d.rewrite("workers:\n  - {id: w0, urll: x}\n")
+	d.await("the fault of the file", func() bool { return strings.Contains(d.stats(), "urll") })
+	if s := d.score(); s < 0.9 {
 		t.Errorf("a wrong file changed the score to %v", s)
 	}
-	rewrite(fmt.Sprintf("workers:\n  - {id: w0, url: %s, labels: {zone: z9}}\n  - {id: w1, url: 'http://127.0.0.1:1'}\n", url))
-	await("the label", func() bool { return strings.Contains(workers(), "zone=z9") })
-	if s := score(); s < 0.9 {
+	d.rewrite(fmt.Sprintf("workers:\n  - {id: w0, url: %s, labels: {zone: z9}}\n  - {id: w1, url: 'http://127.0.0.1:1'}\n", url))
+	d.await("the label", func() bool { return strings.Contains(d.workers(), "zone=z9") })
+	if s := d.score(); s < 0.9 {
 		t.Errorf("a label changed the score to %v", s)
 	}
-	await("the worker that cannot be asked", func() bool {
-		text := ok(t, "stats", "--server", address)
+	d.await("the worker that cannot be asked", func() bool {
+		text := d.stats()
 		return strings.Contains(text, "w1") && strings.Contains(text, "refused")
 	})
-	rewrite("workers: []\n")
-	await("no worker", func() bool { return strings.Contains(workers(), "no workers") })
+	d.rewrite("workers: []\n")
+	d.await("no worker", func() bool { return strings.Contains(d.workers(), "no workers") })
 }
