@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -100,6 +101,8 @@ func (p *publisher) append(buf []byte) ([]byte, int) {
 }
 
 func benchFleet(b *testing.B) (*indexer.Index, []*publisher, []net.Conn) {
+	gc := debug.SetGCPercent(400) // as `kvscout serve` runs
+	b.Cleanup(func() { debug.SetGCPercent(gc) })
 	x := indexer.New(indexer.Options{})
 	fleet := New(x, Options{})
 	b.Cleanup(fleet.Close)
