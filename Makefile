@@ -12,6 +12,8 @@ export GOTOOLCHAIN := local
 FUZZTIME  ?= 10s
 BENCH     ?= .
 REPS      ?= 3
+MINUTES   ?= 60
+STEP      ?= 60ms
 PEERS     ?= test/bench/peers
 TRACE     ?=
 TESTFLAGS ?=
@@ -20,14 +22,14 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 
 bin := .tools/bin
 
-.PHONY: .venv all help build test test-race chaos chaos-nightly fuzz bench bench-peers generate generate-check breaking lint vuln demo release clean distclean
+.PHONY: .venv all help build test test-race chaos chaos-nightly nightly soak fuzz bench bench-peers generate generate-check breaking lint vuln demo release clean distclean
 
 all: test lint ## test, then lint (what plain `make` does)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo 'variables: FUZZTIME=$(FUZZTIME) BENCH=$(BENCH) REPS=$(REPS) PEERS=$(PEERS) TRACE=$(TRACE) TESTFLAGS=$(TESTFLAGS) AGAINST=$(AGAINST) VERSION=$(VERSION)'
+	@echo 'variables: FUZZTIME=$(FUZZTIME) BENCH=$(BENCH) REPS=$(REPS) MINUTES=$(MINUTES) STEP=$(STEP) PEERS=$(PEERS) TRACE=$(TRACE) TESTFLAGS=$(TESTFLAGS) AGAINST=$(AGAINST) VERSION=$(VERSION)'
 
 build: ## build bin/kvscout
 	CGO_ENABLED=0 go build -trimpath -o bin/kvscout ./cmd/kvscout
@@ -49,6 +51,12 @@ chaos: ## 200 simulated engines under faults for two minutes; then the index mus
 
 chaos-nightly: ## the same for thirty minutes, under the race detector
 	CGO_ENABLED=1 go test -race ./test/chaos -v -timeout 60m -args -chaos.engines=200 -chaos.for=30m -chaos.seed="$$RANDOM"
+
+nightly: ## compare the index with its model for MINUTES on new random seeds, in each of six ways
+	go test -v -count=1 -timeout=0 -run='^Test(Model|Rule16)_' ./test/model -args -model.minutes=$(MINUTES)
+
+soak: ## let a day of churn pass over the index in about 5 minutes, and see that its heap stays flat
+	go test -v -count=1 -timeout=30m ./test/soak -args -soak.step=$(STEP)
 
 fuzz: $(python) ## run each fuzz target for FUZZTIME
 	tools/fuzz.sh $(FUZZTIME)

@@ -36,20 +36,16 @@ type fresh struct {
 	ill      atomic.Pointer[string] // what is wrong beside the stream; nil if nothing is known to be
 	lag      atomic.Int64           // nanoseconds from the last message's arrival to its being applied
 	since    atomic.Int64           // Unix nanoseconds of the last change of state
-}
-
-// now is the state, in view of what is known beside the stream (rule 12).
-func (f *fresh) now() events.State {
-	if f.ill.Load() != nil {
-		return events.StateStale
-	}
-	return events.State(f.state.Load())
+	// until is when a source that was restored, and of which nothing was heard since, is stale; Unix nanoseconds, 0: it is
+	// no such source.
+	until atomic.Int64
 }
 
 func (l *Ledger) heard(seq uint64, at time.Time, bytes int) {
 	l.fresh.sequence.Store(seq)
 	l.fresh.heard.Store(at.UnixNano())
 	l.fresh.lag.Store(int64(max(0, time.Since(at))))
+	l.fresh.until.Store(0)
 	l.stats.bytes.Add(uint64(bytes))
 }
 
@@ -70,7 +66,7 @@ func (l *Ledger) setState(s events.State, why error) {
 
 // Freshness of the source now.
 func (l *Ledger) Freshness() Freshness {
-	f := Freshness{State: l.fresh.now()}
+	f := Freshness{State: l.state()}
 	if f.State == events.StateGap && Doubt(l.doubts.Load())&(DoubtHistory|DoubtGap) == 0 {
 		f.State = events.StateLive // a clear has made up for what was lost
 	}
@@ -96,6 +92,17 @@ func (l *Ledger) setHealth(why error) {
 	if was := l.fresh.ill.Swap(text); (was == nil) != (text == nil) {
 		l.fresh.since.Store(time.Now().UnixNano())
 	}
+}
+
+// state is what the stream told last, unless that has stood for too long, or what is known beside it says otherwise (rule 12).
+func (l *Ledger) state() events.State {
+	if l.fresh.ill.Load() != nil {
+		return events.StateStale
+	}
+	if u := l.fresh.until.Load(); u != 0 && time.Now().UnixNano() >= u {
+		return events.StateStale
+	}
+	return events.State(l.fresh.state.Load())
 }
 
 // connected says whether a stream in state s has a connection. One that has, and has heard nothing yet, is unknown.

@@ -9,11 +9,13 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/discover"
 	"github.com/kvscout/kvscout/events/stream"
 	"github.com/kvscout/kvscout/indexer"
 	"github.com/kvscout/kvscout/indexer/indexrpc"
@@ -81,19 +83,63 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 		Logger: log,
 	})
 	defer fleet.Close()
-	defer discoverWorkers(cmd.Context(), o, fleet, log)()
-	srv := newServer(o, index, fleet, renderer, log, start)
-	return serveOn(cmd.Context(), srv, listener, cmd.OutOrStdout())
+	var keeper *ingest.Keeper
+	if o.snapshot != "" {
+		keeper = ingest.NewKeeper(index, fleet, o.snapshot, log)
+	}
+	if err := restore(fleet, keeper, o.workers); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	stop := discoverWorkers(cmd.Context(), o, fleet, log)
+	defer stop()
+	srv := newServer(o, index, fleet, keeper, renderer, log, start)
+	return keep(cmd.Context(), keeper, fleet, o.snapshotEvery, func(ctx context.Context) error {
+		return serveOn(ctx, srv, listener, cmd.OutOrStdout())
+	})
+}
+
+// keep calls serve, saving the fleet meanwhile, and saves it once more when serve has returned.
+func keep(ctx context.Context, keeper *ingest.Keeper, fleet *ingest.Fleet, every time.Duration, serve func(context.Context) error) error {
+	if keeper == nil {
+		return serve(ctx)
+	}
+	saving, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { keeper.Run(saving, every) }) // ended by stop, waited for here
+	err := serve(ctx)
+	stop()
+	wg.Wait()
+	fleet.Close() // first: what its streams still bring belongs into the file
+	return errors.Join(err, keeper.Save())
+}
+
+// restore registers the configured workers that are described whole, and by keeper those of the snapshot. Discovery then
+// names the configured ones again, which changes nothing.
+func restore(fleet *ingest.Fleet, keeper *ingest.Keeper, configured []discover.Worker) error {
+	workers, err := ingest.Described(configured)
+	if err == nil && keeper != nil {
+		err = keeper.Restore(workers)
+	} else if err == nil {
+		_, err = fleet.Restore(workers, nil)
+	}
+	if err != nil {
+		return usageError{err}
+	}
+	return nil
 }
 
 // newServer puts the services together.
-func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, renderer render.Renderer, log *slog.Logger, start time.Time) *server.Server {
+func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, keeper *ingest.Keeper, renderer render.Renderer, log *slog.Logger, start time.Time) *server.Server {
 	scores := scorerpc.New(index, fleet, scorerpc.Options{
 		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderer, Logger: log,
 	})
+	about := indexrpc.Options{MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, Start: start}
+	if keeper != nil {
+		about.Snapshot = keeper.Stats
+	}
 	return server.New(server.Options{
 		Score:  scores,
-		Index:  indexrpc.New(index, fleet, indexrpc.Options{MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, Start: start}),
+		Index:  indexrpc.New(index, fleet, about),
 		Grace:  o.shutdownGrace,
 		Logger: log,
 		// A token is at most 12 bytes of a JSON body; a call lasts as long as the renderer may.

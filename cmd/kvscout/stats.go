@@ -132,6 +132,9 @@ func printStats(w io.Writer, s *kvscoutv1.Stats) error {
 	}
 	fmt.Fprintf(w, "\nscores: %d requests, errors: %s\n", s.GetScore().GetRequests(), counts(s.GetScore().GetErrors()))
 	printDiscovery(w, s.GetDiscovery())
+	if s.GetSnapshot() != nil {
+		printSnapshot(w, s.GetSnapshot())
+	}
 	return printSources(w, s.GetSources())
 }
 
@@ -147,6 +150,27 @@ func printDiscovery(w io.Writer, d *kvscoutv1.DiscoveryStats) {
 	for _, p := range d.GetPending() {
 		fmt.Fprintf(w, "worker %q waits: %s\n", p.GetWorkerId(), p.GetReason())
 	}
+}
+
+// printSnapshot tells what became of the snapshot.
+func printSnapshot(w io.Writer, s *kvscoutv1.SnapshotStats) {
+	fmt.Fprintf(w, "snapshot: %s at the start", s.GetOutcome())
+	if s.GetError() != "" {
+		fmt.Fprintf(w, " and refused (%s), so the index began empty", s.GetError())
+	}
+	if s.GetRestoredAge() != nil {
+		fmt.Fprintf(w, ", %v old, %d sources went on, dropped: %s", s.GetRestoredAge().AsDuration().Round(time.Second),
+			s.GetRestoredSources(), counts(s.GetDroppedSources()))
+	}
+	fmt.Fprintf(w, "; %d written", s.GetSaves())
+	if s.GetLastAge() != nil {
+		fmt.Fprintf(w, ", the last %v ago in %v, %d bytes, %d sources", s.GetLastAge().AsDuration().Round(time.Second),
+			s.GetLastTook().AsDuration().Round(time.Millisecond), s.GetLastBytes(), s.GetLastSources())
+		if s.GetLastSkipped() > 0 {
+			fmt.Fprintf(w, " and %d left out", s.GetLastSkipped())
+		}
+	}
+	fmt.Fprintf(w, "; failures: %s\n", counts(s.GetFailures()))
 }
 
 // printSources has one line for each source.

@@ -26,7 +26,7 @@ func commands(root *cobra.Command) []*cobra.Command {
 var contract = map[string][]string{
 	"serve": {"listen", "config", "source", "renderer", "renderer-protocol", "renderer-timeout", "log-level", "log-format",
 		"weight-device", "weight-host", "weight-disk", "weight-shared", "weight-unknown", "stale-after", "keep-on-gap",
-		"max-prompt-tokens", "shutdown-grace", "max-orphan-blocks", "max-payload-bytes"},
+		"max-prompt-tokens", "shutdown-grace", "max-orphan-blocks", "max-payload-bytes", "snapshot", "snapshot-every"},
 	"score": {"server", "model", "body", "path", "tokens", "prompt", "hashes", "block-size", "adapter", "cache-salt",
 		"cache-salt-file", "extra-key", "candidate", "role", "protocol", "json"},
 	"workers":        {"server", "json"},
@@ -40,9 +40,14 @@ var contract = map[string][]string{
 	"verify":         {"json", "verbose"},
 	"simulate": {"engines", "form", "model", "block-size", "blocks", "rate", "for", "seed", "base-port", "register", "score",
 		"json"},
+	"snapshot":       {},
+	"snapshot info":  {"json"},
 	"bench":          {},
 	"bench pinned":   {"json", "reps", "scale", "own-hashes"},
 	"bench mooncake": {"json", "reps", "cap", "copies", "trace"},
+	"bench wide":     {"json", "reps", "own-hashes"},
+	"bench beside":   {"json", "reps", "scale", "own-hashes"},
+	"bench gc":       {"json", "reps", "scale", "own-hashes"},
 	"version":        {},
 }
 

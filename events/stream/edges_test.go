@@ -25,6 +25,8 @@ var lifeCycle = map[edge]string{
 	{events.StateUnknown, events.StateConnecting}:   "it starts, or loses a connection over which nothing was heard",
 	{events.StateUnknown, events.StateReplaying}:    "a replay that failed is tried again before anything was heard",
 	{events.StateUnknown, events.StateLive}:         "the first batch",
+	{events.StateUnknown, events.StateGap}:          "resumed from a cursor, with a loss behind it, and nobody to ask",
+	{events.StateUnknown, events.StateStale}:        "resumed from a cursor, and nothing heard for StaleAfter",
 	{events.StateConnecting, events.StateUnknown}:   "connected, nothing to replay, nothing heard",
 	{events.StateConnecting, events.StateReplaying}: "connected, and there is whom to ask",
 	{events.StateConnecting, events.StateLive}:      "connected again soon, and there is nobody to ask",

@@ -30,10 +30,10 @@ func (f *Fleet) Discovered(u discover.Update) {
 				continue
 			}
 			f.discovered[w.ID] = w
-			if m := f.workers[w.ID]; m != nil && m.called {
+			if m := f.workers[w.ID]; m != nil && !m.configured {
 				continue
 			}
-			_, err = f.registerLocked(w)
+			_, err = f.registerLocked(w, true, nil)
 		}
 		delete(refused, d.ID)
 		if err != nil {
@@ -57,7 +57,7 @@ func (f *Fleet) Discovered(u discover.Update) {
 // loseLocked takes out a worker that discovery no longer names. Needs f.mu.
 func (f *Fleet) loseLocked(id string) {
 	m := f.workers[id]
-	if m == nil || m.called {
+	if m == nil || !m.configured {
 		return
 	}
 	ranks := len(m.sources)
@@ -93,6 +93,22 @@ func (f *Fleet) Health(worker string, why error) {
 		s.writer.Health(why)
 	}
 	f.log.Info("worker's health changed", "worker", worker, "error", why)
+}
+
+// Described are the workers that are described whole, as discovery would tell them. It errs with ErrWorker.
+func Described(list []discover.Worker) (out []Worker, err error) {
+	for _, d := range list {
+		if d.URL != "" {
+			continue // it is to be asked first
+		}
+		w, e := fromDiscovery(d)
+		if e != nil {
+			err = errors.Join(err, e)
+			continue
+		}
+		out = append(out, w)
+	}
+	return out, err
 }
 
 // fromDiscovery makes a worker of what was discovered. It errs with ErrWorker.

@@ -64,8 +64,8 @@ type Fleet struct {
 type member struct {
 	Worker
 	sources []*source
-	// called: it was registered by a call, not discovered.
-	called bool
+	// configured: by Restore or discovery. Others were registered by a call, and are registered again after a restart.
+	configured bool
 	// ill is what is wrong with its serving port; nil if nothing is known to be.
 	ill error
 }
@@ -74,6 +74,7 @@ type member struct {
 type source struct {
 	events.Source
 	writer *indexer.Writer
+	stream *stream.Stream // nil without an endpoint
 	stop   context.CancelFunc
 	done   chan struct{} // closed when the stream's goroutine has ended; nil without an endpoint
 
@@ -88,6 +89,9 @@ func New(index *indexer.Index, opts Options) *Fleet {
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Stream.StaleAfter <= 0 {
+		opts.Stream.StaleAfter = stream.DefaultStaleAfter
 	}
 	if opts.Stream.Listeners == nil {
 		opts.Stream.Listeners = stream.NewListeners() // sources that share a port are told apart by topic
@@ -123,14 +127,22 @@ func (f *Fleet) RefusedConnections() uint64 { return f.opts.Stream.Listeners.Ref
 func (f *Fleet) Register(w Worker) (replaced bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	replaced, err = f.registerLocked(w)
+	replaced, err = f.registerLocked(w, false, nil)
 	if err == nil {
-		f.workers[w.ID].called = true
+		f.workers[w.ID].configured = false
 	}
 	return replaced, err
 }
 
-func (f *Fleet) registerLocked(w Worker) (replaced bool, err error) {
+// register registers a worker whose sources go on from a snapshot where that has them.
+func (f *Fleet) register(w Worker, configured bool, from *restoring) (replaced bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.registerLocked(w, configured, from)
+}
+
+// registerLocked is register. Needs f.mu.
+func (f *Fleet) registerLocked(w Worker, configured bool, from *restoring) (replaced bool, err error) {
 	w, err = w.normalise()
 	if err != nil {
 		return false, err
@@ -145,7 +157,7 @@ func (f *Fleet) registerLocked(w Worker) (replaced bool, err error) {
 	if !known && len(f.workers) >= f.opts.MaxWorkers {
 		return false, fmt.Errorf("%w: %d", ErrTooMany, len(f.workers))
 	}
-	m := &member{Worker: w}
+	m := &member{Worker: w, configured: configured}
 	if known {
 		m.sources = old.keep(w.Sources)
 		f.dropLocked(old, old.without(m.sources))
@@ -155,7 +167,7 @@ func (f *Fleet) registerLocked(w Worker) (replaced bool, err error) {
 		if slices.ContainsFunc(m.sources, func(s *source) bool { return s.Rank == src.Rank }) {
 			continue
 		}
-		s, err := f.open(src)
+		s, err := f.open(src, w.Sources, from)
 		if err != nil {
 			f.dropLocked(m, m.sources)
 			f.publishLocked()
@@ -190,8 +202,8 @@ func (m *member) without(these []*source) (rest []*source) {
 	return rest
 }
 
-// open opens a source in the index and starts its stream.
-func (f *Fleet) open(src events.Source) (*source, error) {
+// open opens a source, one of all of its worker, in the index and starts its stream.
+func (f *Fleet) open(src events.Source, all []events.Source, from *restoring) (*source, error) {
 	writer, err := f.index.NewWriter(src, f.opts.Limits)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrTaken, err)
@@ -199,8 +211,12 @@ func (f *Fleet) open(src events.Source) (*source, error) {
 	s := &source{Source: src, writer: writer, stop: func() {}}
 	f.log.Info("listening to source", "source", src.ID(), "model", src.Model, "engine", string(src.Engine),
 		"events", cmp.Or(src.Events, "pushed"), "replay", cmp.Or(src.Replay, "none"), "topic", src.Topic)
+	cursor, resumed := from.take(src, all, writer)
 	if src.Events == "" {
 		s.feed = events.NewFeed(writer)
+		if resumed {
+			s.feed.Resume(cursor, writer.Proven)
+		}
 		return s, nil
 	}
 	run, err := stream.New(src, writer, f.opts.Stream)
@@ -208,6 +224,10 @@ func (f *Fleet) open(src events.Source) (*source, error) {
 		writer.Close()
 		return nil, fmt.Errorf("%w: %w", ErrWorker, err)
 	}
+	if resumed {
+		run.Resume(cursor, writer.Proven)
+	}
+	s.stream = run
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(f.ctx)
 	s.done = make(chan struct{})

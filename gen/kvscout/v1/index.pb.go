@@ -973,7 +973,8 @@ func (x *StreamStatsResponse) GetStats() *Stats {
 	return nil
 }
 
-// Stats is the state of the service. Counts are since the process started, or since the source was registered; sizes
+// Stats is the state of the service. Counts are since the process started, or since the source was registered, of which
+// they go on from a snapshot; sizes
 // are as of now.
 type Stats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -999,7 +1000,9 @@ type Stats struct {
 	// Connections refused at bound ports: too many, or from where none is allowed. 0: none.
 	RefusedConnections uint64 `protobuf:"varint,20,opt,name=refused_connections,json=refusedConnections,proto3" json:"refused_connections,omitempty"`
 	// Absent: the server discovers nothing.
-	Discovery     *DiscoveryStats `protobuf:"bytes,21,opt,name=discovery,proto3" json:"discovery,omitempty"`
+	Discovery *DiscoveryStats `protobuf:"bytes,21,opt,name=discovery,proto3" json:"discovery,omitempty"`
+	// Absent: the service keeps no snapshot.
+	Snapshot      *SnapshotStats `protobuf:"bytes,32,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1114,6 +1117,13 @@ func (x *Stats) GetRefusedConnections() uint64 {
 func (x *Stats) GetDiscovery() *DiscoveryStats {
 	if x != nil {
 		return x.Discovery
+	}
+	return nil
+}
+
+func (x *Stats) GetSnapshot() *SnapshotStats {
+	if x != nil {
+		return x.Snapshot
 	}
 	return nil
 }
@@ -1325,6 +1335,156 @@ func (x *PendingWorker) GetReason() string {
 	return ""
 }
 
+// SnapshotStats says what became of the file that the index is kept in.
+type SnapshotStats struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What became of it at the start: "restored"; "none", there was no file; or the file was refused and the index began
+	// empty: "damaged", "version" (of another version, or written with other options), "unreadable".
+	Outcome string `protobuf:"bytes,1,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	// Why the file was refused. Empty: it was not.
+	Error string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	// Sources that went on from the file, and workers of RegisterWorker that were registered again from it.
+	RestoredSources uint32 `protobuf:"varint,3,opt,name=restored_sources,json=restoredSources,proto3" json:"restored_sources,omitempty"`
+	RestoredWorkers uint32 `protobuf:"varint,4,opt,name=restored_workers,json=restoredWorkers,proto3" json:"restored_workers,omitempty"`
+	// Sources of the file that did not, by reason: "not_configured" (any more), "changed" (described otherwise now), "refused".
+	DroppedSources map[string]uint64 `protobuf:"bytes,5,rep,name=dropped_sources,json=droppedSources,proto3" json:"dropped_sources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// How old the file was. Absent: none was restored.
+	RestoredAge *durationpb.Duration `protobuf:"bytes,6,opt,name=restored_age,json=restoredAge,proto3" json:"restored_age,omitempty"`
+	// Files written, and writes that failed, by reason: "no_space", "permission", "no_directory", "io".
+	Saves    uint64            `protobuf:"varint,7,opt,name=saves,proto3" json:"saves,omitempty"`
+	Failures map[string]uint64 `protobuf:"bytes,8,rep,name=failures,proto3" json:"failures,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Of the last file written: its age (absent: none was), how long writing took, bytes, sources in it, and sources left out
+	// because there is nothing to go on from, or their description is too long.
+	LastAge       *durationpb.Duration `protobuf:"bytes,9,opt,name=last_age,json=lastAge,proto3" json:"last_age,omitempty"`
+	LastTook      *durationpb.Duration `protobuf:"bytes,10,opt,name=last_took,json=lastTook,proto3" json:"last_took,omitempty"`
+	LastBytes     uint64               `protobuf:"varint,11,opt,name=last_bytes,json=lastBytes,proto3" json:"last_bytes,omitempty"`
+	LastSources   uint32               `protobuf:"varint,12,opt,name=last_sources,json=lastSources,proto3" json:"last_sources,omitempty"`
+	LastSkipped   uint32               `protobuf:"varint,13,opt,name=last_skipped,json=lastSkipped,proto3" json:"last_skipped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotStats) Reset() {
+	*x = SnapshotStats{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotStats) ProtoMessage() {}
+
+func (x *SnapshotStats) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotStats.ProtoReflect.Descriptor instead.
+func (*SnapshotStats) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *SnapshotStats) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *SnapshotStats) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *SnapshotStats) GetRestoredSources() uint32 {
+	if x != nil {
+		return x.RestoredSources
+	}
+	return 0
+}
+
+func (x *SnapshotStats) GetRestoredWorkers() uint32 {
+	if x != nil {
+		return x.RestoredWorkers
+	}
+	return 0
+}
+
+func (x *SnapshotStats) GetDroppedSources() map[string]uint64 {
+	if x != nil {
+		return x.DroppedSources
+	}
+	return nil
+}
+
+func (x *SnapshotStats) GetRestoredAge() *durationpb.Duration {
+	if x != nil {
+		return x.RestoredAge
+	}
+	return nil
+}
+
+func (x *SnapshotStats) GetSaves() uint64 {
+	if x != nil {
+		return x.Saves
+	}
+	return 0
+}
+
+func (x *SnapshotStats) GetFailures() map[string]uint64 {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
+func (x *SnapshotStats) GetLastAge() *durationpb.Duration {
+	if x != nil {
+		return x.LastAge
+	}
+	return nil
+}
+
+func (x *SnapshotStats) GetLastTook() *durationpb.Duration {
+	if x != nil {
+		return x.LastTook
+	}
+	return nil
+}
+
+func (x *SnapshotStats) GetLastBytes() uint64 {
+	if x != nil {
+		return x.LastBytes
+	}
+	return 0
+}
+
+func (x *SnapshotStats) GetLastSources() uint32 {
+	if x != nil {
+		return x.LastSources
+	}
+	return 0
+}
+
+func (x *SnapshotStats) GetLastSkipped() uint32 {
+	if x != nil {
+		return x.LastSkipped
+	}
+	return 0
+}
+
 // SourceStats counts what one source did.
 type SourceStats struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -1373,7 +1533,7 @@ type SourceStats struct {
 
 func (x *SourceStats) Reset() {
 	*x = SourceStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	mi := &file_kvscout_v1_index_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1385,7 +1545,7 @@ func (x *SourceStats) String() string {
 func (*SourceStats) ProtoMessage() {}
 
 func (x *SourceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	mi := &file_kvscout_v1_index_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1398,7 +1558,7 @@ func (x *SourceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceStats.ProtoReflect.Descriptor instead.
 func (*SourceStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{19}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SourceStats) GetWorkerId() string {
@@ -1560,7 +1720,7 @@ type TierBlocks struct {
 
 func (x *TierBlocks) Reset() {
 	*x = TierBlocks{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[20]
+	mi := &file_kvscout_v1_index_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1572,7 +1732,7 @@ func (x *TierBlocks) String() string {
 func (*TierBlocks) ProtoMessage() {}
 
 func (x *TierBlocks) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[20]
+	mi := &file_kvscout_v1_index_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1585,7 +1745,7 @@ func (x *TierBlocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TierBlocks.ProtoReflect.Descriptor instead.
 func (*TierBlocks) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{20}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TierBlocks) GetTier() Tier {
@@ -1615,7 +1775,7 @@ type ScoreStats struct {
 
 func (x *ScoreStats) Reset() {
 	*x = ScoreStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[21]
+	mi := &file_kvscout_v1_index_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1627,7 +1787,7 @@ func (x *ScoreStats) String() string {
 func (*ScoreStats) ProtoMessage() {}
 
 func (x *ScoreStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[21]
+	mi := &file_kvscout_v1_index_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1640,7 +1800,7 @@ func (x *ScoreStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreStats.ProtoReflect.Descriptor instead.
 func (*ScoreStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{21}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ScoreStats) GetRequests() uint64 {
@@ -1668,7 +1828,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[22]
+	mi := &file_kvscout_v1_index_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +1840,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[22]
+	mi := &file_kvscout_v1_index_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +1853,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{22}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *InspectRequest) GetPrompt() *PromptTarget {
@@ -1732,7 +1892,7 @@ type PromptTarget struct {
 
 func (x *PromptTarget) Reset() {
 	*x = PromptTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[23]
+	mi := &file_kvscout_v1_index_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1744,7 +1904,7 @@ func (x *PromptTarget) String() string {
 func (*PromptTarget) ProtoMessage() {}
 
 func (x *PromptTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[23]
+	mi := &file_kvscout_v1_index_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1757,7 +1917,7 @@ func (x *PromptTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptTarget.ProtoReflect.Descriptor instead.
 func (*PromptTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{23}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PromptTarget) GetModel() string {
@@ -1822,7 +1982,7 @@ type WorkerTarget struct {
 
 func (x *WorkerTarget) Reset() {
 	*x = WorkerTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	mi := &file_kvscout_v1_index_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1834,7 +1994,7 @@ func (x *WorkerTarget) String() string {
 func (*WorkerTarget) ProtoMessage() {}
 
 func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	mi := &file_kvscout_v1_index_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1847,7 +2007,7 @@ func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTarget.ProtoReflect.Descriptor instead.
 func (*WorkerTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{24}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WorkerTarget) GetWorkerId() string {
@@ -1879,7 +2039,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[25]
+	mi := &file_kvscout_v1_index_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1891,7 +2051,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[25]
+	mi := &file_kvscout_v1_index_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1904,7 +2064,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{25}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *InspectResponse) GetIndexVersion() uint64 {
@@ -1941,7 +2101,7 @@ type PromptHolders struct {
 
 func (x *PromptHolders) Reset() {
 	*x = PromptHolders{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[26]
+	mi := &file_kvscout_v1_index_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1953,7 +2113,7 @@ func (x *PromptHolders) String() string {
 func (*PromptHolders) ProtoMessage() {}
 
 func (x *PromptHolders) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[26]
+	mi := &file_kvscout_v1_index_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1966,7 +2126,7 @@ func (x *PromptHolders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolders.ProtoReflect.Descriptor instead.
 func (*PromptHolders) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{26}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PromptHolders) GetPromptTokens() uint32 {
@@ -2001,7 +2161,7 @@ type PromptHolder struct {
 
 func (x *PromptHolder) Reset() {
 	*x = PromptHolder{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[27]
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2013,7 +2173,7 @@ func (x *PromptHolder) String() string {
 func (*PromptHolder) ProtoMessage() {}
 
 func (x *PromptHolder) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[27]
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2026,7 +2186,7 @@ func (x *PromptHolder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolder.ProtoReflect.Descriptor instead.
 func (*PromptHolder) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{27}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PromptHolder) GetWorkerId() string {
@@ -2086,7 +2246,7 @@ type BlockRun struct {
 
 func (x *BlockRun) Reset() {
 	*x = BlockRun{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2098,7 +2258,7 @@ func (x *BlockRun) String() string {
 func (*BlockRun) ProtoMessage() {}
 
 func (x *BlockRun) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2111,7 +2271,7 @@ func (x *BlockRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRun.ProtoReflect.Descriptor instead.
 func (*BlockRun) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *BlockRun) GetTier() Tier {
@@ -2149,7 +2309,7 @@ type SourceInspection struct {
 
 func (x *SourceInspection) Reset() {
 	*x = SourceInspection{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2161,7 +2321,7 @@ func (x *SourceInspection) String() string {
 func (*SourceInspection) ProtoMessage() {}
 
 func (x *SourceInspection) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2174,7 +2334,7 @@ func (x *SourceInspection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceInspection.ProtoReflect.Descriptor instead.
 func (*SourceInspection) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SourceInspection) GetStats() *SourceStats {
@@ -2218,7 +2378,7 @@ type ScopeStats struct {
 
 func (x *ScopeStats) Reset() {
 	*x = ScopeStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[30]
+	mi := &file_kvscout_v1_index_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2230,7 +2390,7 @@ func (x *ScopeStats) String() string {
 func (*ScopeStats) ProtoMessage() {}
 
 func (x *ScopeStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[30]
+	mi := &file_kvscout_v1_index_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2243,7 +2403,7 @@ func (x *ScopeStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeStats.ProtoReflect.Descriptor instead.
 func (*ScopeStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{30}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ScopeStats) GetModel() string {
@@ -2303,7 +2463,7 @@ type PublishRequest struct {
 
 func (x *PublishRequest) Reset() {
 	*x = PublishRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[31]
+	mi := &file_kvscout_v1_index_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2315,7 +2475,7 @@ func (x *PublishRequest) String() string {
 func (*PublishRequest) ProtoMessage() {}
 
 func (x *PublishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[31]
+	mi := &file_kvscout_v1_index_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2328,7 +2488,7 @@ func (x *PublishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishRequest.ProtoReflect.Descriptor instead.
 func (*PublishRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{31}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PublishRequest) GetWorkerId() string {
@@ -2367,7 +2527,7 @@ type RawBatch struct {
 
 func (x *RawBatch) Reset() {
 	*x = RawBatch{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[32]
+	mi := &file_kvscout_v1_index_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2379,7 +2539,7 @@ func (x *RawBatch) String() string {
 func (*RawBatch) ProtoMessage() {}
 
 func (x *RawBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[32]
+	mi := &file_kvscout_v1_index_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2392,7 +2552,7 @@ func (x *RawBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RawBatch.ProtoReflect.Descriptor instead.
 func (*RawBatch) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{32}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RawBatch) GetSequence() uint64 {
@@ -2437,7 +2597,7 @@ type PublishResponse struct {
 
 func (x *PublishResponse) Reset() {
 	*x = PublishResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[33]
+	mi := &file_kvscout_v1_index_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2449,7 +2609,7 @@ func (x *PublishResponse) String() string {
 func (*PublishResponse) ProtoMessage() {}
 
 func (x *PublishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[33]
+	mi := &file_kvscout_v1_index_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2462,7 +2622,7 @@ func (x *PublishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishResponse.ProtoReflect.Descriptor instead.
 func (*PublishResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{33}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PublishResponse) GetApplied() uint32 {
@@ -2518,7 +2678,7 @@ type SequenceRange struct {
 
 func (x *SequenceRange) Reset() {
 	*x = SequenceRange{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[34]
+	mi := &file_kvscout_v1_index_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2530,7 +2690,7 @@ func (x *SequenceRange) String() string {
 func (*SequenceRange) ProtoMessage() {}
 
 func (x *SequenceRange) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[34]
+	mi := &file_kvscout_v1_index_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2543,7 +2703,7 @@ func (x *SequenceRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SequenceRange.ProtoReflect.Descriptor instead.
 func (*SequenceRange) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{34}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SequenceRange) GetFirst() uint64 {
@@ -2634,7 +2794,7 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x12StreamStatsRequest\x125\n" +
 	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\">\n" +
 	"\x13StreamStatsResponse\x12'\n" +
-	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\xee\x03\n" +
+	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\xa5\x04\n" +
 	"\x05Stats\x12#\n" +
 	"\rindex_version\x18\x01 \x01(\x04R\findexVersion\x121\n" +
 	"\x06uptime\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06uptime\x12\x16\n" +
@@ -2648,7 +2808,8 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x05score\x18\n" +
 	" \x01(\v2\x16.kvscout.v1.ScoreStatsR\x05score\x12/\n" +
 	"\x13refused_connections\x18\x14 \x01(\x04R\x12refusedConnections\x128\n" +
-	"\tdiscovery\x18\x15 \x01(\v2\x1a.kvscout.v1.DiscoveryStatsR\tdiscovery\"\xbd\x01\n" +
+	"\tdiscovery\x18\x15 \x01(\v2\x1a.kvscout.v1.DiscoveryStatsR\tdiscovery\x125\n" +
+	"\bsnapshot\x18  \x01(\v2\x19.kvscout.v1.SnapshotStatsR\bsnapshot\"\xbd\x01\n" +
 	"\x0eDiscoveryStats\x12=\n" +
 	"\vdiscoverers\x18\x01 \x03(\v2\x1b.kvscout.v1.DiscovererStatsR\vdiscoverers\x123\n" +
 	"\apending\x18\x02 \x03(\v2\x19.kvscout.v1.PendingWorkerR\apending\x12\x14\n" +
@@ -2662,7 +2823,29 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x05error\x18\x05 \x01(\tR\x05error\"D\n" +
 	"\rPendingWorker\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xdd\x06\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xd9\x05\n" +
+	"\rSnapshotStats\x12\x18\n" +
+	"\aoutcome\x18\x01 \x01(\tR\aoutcome\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\x12)\n" +
+	"\x10restored_sources\x18\x03 \x01(\rR\x0frestoredSources\x12)\n" +
+	"\x10restored_workers\x18\x04 \x01(\rR\x0frestoredWorkers\x12V\n" +
+	"\x0fdropped_sources\x18\x05 \x03(\v2-.kvscout.v1.SnapshotStats.DroppedSourcesEntryR\x0edroppedSources\x12<\n" +
+	"\frestored_age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\vrestoredAge\x12\x14\n" +
+	"\x05saves\x18\a \x01(\x04R\x05saves\x12C\n" +
+	"\bfailures\x18\b \x03(\v2'.kvscout.v1.SnapshotStats.FailuresEntryR\bfailures\x124\n" +
+	"\blast_age\x18\t \x01(\v2\x19.google.protobuf.DurationR\alastAge\x126\n" +
+	"\tlast_took\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\blastTook\x12\x1d\n" +
+	"\n" +
+	"last_bytes\x18\v \x01(\x04R\tlastBytes\x12!\n" +
+	"\flast_sources\x18\f \x01(\rR\vlastSources\x12!\n" +
+	"\flast_skipped\x18\r \x01(\rR\vlastSkipped\x1aA\n" +
+	"\x13DroppedSourcesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\x1a;\n" +
+	"\rFailuresEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xdd\x06\n" +
 	"\vSourceStats\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x123\n" +
@@ -2797,7 +2980,7 @@ func file_kvscout_v1_index_proto_rawDescGZIP() []byte {
 	return file_kvscout_v1_index_proto_rawDescData
 }
 
-var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_kvscout_v1_index_proto_goTypes = []any{
 	(*WorkerSpec)(nil),               // 0: kvscout.v1.WorkerSpec
 	(*Worker)(nil),                   // 1: kvscout.v1.Worker
@@ -2818,97 +3001,106 @@ var file_kvscout_v1_index_proto_goTypes = []any{
 	(*DiscoveryStats)(nil),           // 16: kvscout.v1.DiscoveryStats
 	(*DiscovererStats)(nil),          // 17: kvscout.v1.DiscovererStats
 	(*PendingWorker)(nil),            // 18: kvscout.v1.PendingWorker
-	(*SourceStats)(nil),              // 19: kvscout.v1.SourceStats
-	(*TierBlocks)(nil),               // 20: kvscout.v1.TierBlocks
-	(*ScoreStats)(nil),               // 21: kvscout.v1.ScoreStats
-	(*InspectRequest)(nil),           // 22: kvscout.v1.InspectRequest
-	(*PromptTarget)(nil),             // 23: kvscout.v1.PromptTarget
-	(*WorkerTarget)(nil),             // 24: kvscout.v1.WorkerTarget
-	(*InspectResponse)(nil),          // 25: kvscout.v1.InspectResponse
-	(*PromptHolders)(nil),            // 26: kvscout.v1.PromptHolders
-	(*PromptHolder)(nil),             // 27: kvscout.v1.PromptHolder
-	(*BlockRun)(nil),                 // 28: kvscout.v1.BlockRun
-	(*SourceInspection)(nil),         // 29: kvscout.v1.SourceInspection
-	(*ScopeStats)(nil),               // 30: kvscout.v1.ScopeStats
-	(*PublishRequest)(nil),           // 31: kvscout.v1.PublishRequest
-	(*RawBatch)(nil),                 // 32: kvscout.v1.RawBatch
-	(*PublishResponse)(nil),          // 33: kvscout.v1.PublishResponse
-	(*SequenceRange)(nil),            // 34: kvscout.v1.SequenceRange
-	nil,                              // 35: kvscout.v1.WorkerSpec.LabelsEntry
-	nil,                              // 36: kvscout.v1.SourceStats.RejectedEntry
-	nil,                              // 37: kvscout.v1.ScoreStats.ErrorsEntry
-	nil,                              // 38: kvscout.v1.PublishResponse.RejectedEntry
-	(Role)(0),                        // 39: kvscout.v1.Role
-	(*Freshness)(nil),                // 40: kvscout.v1.Freshness
-	(*durationpb.Duration)(nil),      // 41: google.protobuf.Duration
-	(Tier)(0),                        // 42: kvscout.v1.Tier
-	(*Tokens)(nil),                   // 43: kvscout.v1.Tokens
-	(*BlockHashes)(nil),              // 44: kvscout.v1.BlockHashes
-	(*Feature)(nil),                  // 45: kvscout.v1.Feature
-	(*Bound)(nil),                    // 46: kvscout.v1.Bound
+	(*SnapshotStats)(nil),            // 19: kvscout.v1.SnapshotStats
+	(*SourceStats)(nil),              // 20: kvscout.v1.SourceStats
+	(*TierBlocks)(nil),               // 21: kvscout.v1.TierBlocks
+	(*ScoreStats)(nil),               // 22: kvscout.v1.ScoreStats
+	(*InspectRequest)(nil),           // 23: kvscout.v1.InspectRequest
+	(*PromptTarget)(nil),             // 24: kvscout.v1.PromptTarget
+	(*WorkerTarget)(nil),             // 25: kvscout.v1.WorkerTarget
+	(*InspectResponse)(nil),          // 26: kvscout.v1.InspectResponse
+	(*PromptHolders)(nil),            // 27: kvscout.v1.PromptHolders
+	(*PromptHolder)(nil),             // 28: kvscout.v1.PromptHolder
+	(*BlockRun)(nil),                 // 29: kvscout.v1.BlockRun
+	(*SourceInspection)(nil),         // 30: kvscout.v1.SourceInspection
+	(*ScopeStats)(nil),               // 31: kvscout.v1.ScopeStats
+	(*PublishRequest)(nil),           // 32: kvscout.v1.PublishRequest
+	(*RawBatch)(nil),                 // 33: kvscout.v1.RawBatch
+	(*PublishResponse)(nil),          // 34: kvscout.v1.PublishResponse
+	(*SequenceRange)(nil),            // 35: kvscout.v1.SequenceRange
+	nil,                              // 36: kvscout.v1.WorkerSpec.LabelsEntry
+	nil,                              // 37: kvscout.v1.SnapshotStats.DroppedSourcesEntry
+	nil,                              // 38: kvscout.v1.SnapshotStats.FailuresEntry
+	nil,                              // 39: kvscout.v1.SourceStats.RejectedEntry
+	nil,                              // 40: kvscout.v1.ScoreStats.ErrorsEntry
+	nil,                              // 41: kvscout.v1.PublishResponse.RejectedEntry
+	(Role)(0),                        // 42: kvscout.v1.Role
+	(*Freshness)(nil),                // 43: kvscout.v1.Freshness
+	(*durationpb.Duration)(nil),      // 44: google.protobuf.Duration
+	(Tier)(0),                        // 45: kvscout.v1.Tier
+	(*Tokens)(nil),                   // 46: kvscout.v1.Tokens
+	(*BlockHashes)(nil),              // 47: kvscout.v1.BlockHashes
+	(*Feature)(nil),                  // 48: kvscout.v1.Feature
+	(*Bound)(nil),                    // 49: kvscout.v1.Bound
 }
 var file_kvscout_v1_index_proto_depIdxs = []int32{
-	35, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
-	39, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
+	36, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
+	42, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
 	0,  // 2: kvscout.v1.Worker.spec:type_name -> kvscout.v1.WorkerSpec
 	2,  // 3: kvscout.v1.Worker.sources:type_name -> kvscout.v1.SourceStatus
-	40, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
+	43, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
 	0,  // 5: kvscout.v1.RegisterWorkerRequest.worker:type_name -> kvscout.v1.WorkerSpec
 	1,  // 6: kvscout.v1.RegisterWorkerResponse.worker:type_name -> kvscout.v1.Worker
-	39, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
+	42, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
 	1,  // 8: kvscout.v1.ListWorkersResponse.workers:type_name -> kvscout.v1.Worker
 	15, // 9: kvscout.v1.GetStatsResponse.stats:type_name -> kvscout.v1.Stats
-	41, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
+	44, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
 	15, // 11: kvscout.v1.StreamStatsResponse.stats:type_name -> kvscout.v1.Stats
-	41, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
-	19, // 13: kvscout.v1.Stats.sources:type_name -> kvscout.v1.SourceStats
-	21, // 14: kvscout.v1.Stats.score:type_name -> kvscout.v1.ScoreStats
+	44, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
+	20, // 13: kvscout.v1.Stats.sources:type_name -> kvscout.v1.SourceStats
+	22, // 14: kvscout.v1.Stats.score:type_name -> kvscout.v1.ScoreStats
 	16, // 15: kvscout.v1.Stats.discovery:type_name -> kvscout.v1.DiscoveryStats
-	17, // 16: kvscout.v1.DiscoveryStats.discoverers:type_name -> kvscout.v1.DiscovererStats
-	18, // 17: kvscout.v1.DiscoveryStats.pending:type_name -> kvscout.v1.PendingWorker
-	40, // 18: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
-	20, // 19: kvscout.v1.SourceStats.tiers:type_name -> kvscout.v1.TierBlocks
-	36, // 20: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
-	42, // 21: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
-	37, // 22: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
-	23, // 23: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
-	24, // 24: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
-	43, // 25: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
-	44, // 26: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
-	45, // 27: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
-	26, // 28: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
-	29, // 29: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
-	27, // 30: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
-	28, // 31: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
-	40, // 32: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
-	46, // 33: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
-	42, // 34: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
-	19, // 35: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
-	30, // 36: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
-	32, // 37: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
-	38, // 38: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
-	34, // 39: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
-	3,  // 40: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
-	5,  // 41: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
-	7,  // 42: kvscout.v1.IndexService.ResetWorker:input_type -> kvscout.v1.ResetWorkerRequest
-	9,  // 43: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
-	11, // 44: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
-	13, // 45: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
-	22, // 46: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
-	31, // 47: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
-	4,  // 48: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
-	6,  // 49: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
-	8,  // 50: kvscout.v1.IndexService.ResetWorker:output_type -> kvscout.v1.ResetWorkerResponse
-	10, // 51: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
-	12, // 52: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
-	14, // 53: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
-	25, // 54: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
-	33, // 55: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
-	48, // [48:56] is the sub-list for method output_type
-	40, // [40:48] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	19, // 16: kvscout.v1.Stats.snapshot:type_name -> kvscout.v1.SnapshotStats
+	17, // 17: kvscout.v1.DiscoveryStats.discoverers:type_name -> kvscout.v1.DiscovererStats
+	18, // 18: kvscout.v1.DiscoveryStats.pending:type_name -> kvscout.v1.PendingWorker
+	37, // 19: kvscout.v1.SnapshotStats.dropped_sources:type_name -> kvscout.v1.SnapshotStats.DroppedSourcesEntry
+	44, // 20: kvscout.v1.SnapshotStats.restored_age:type_name -> google.protobuf.Duration
+	38, // 21: kvscout.v1.SnapshotStats.failures:type_name -> kvscout.v1.SnapshotStats.FailuresEntry
+	44, // 22: kvscout.v1.SnapshotStats.last_age:type_name -> google.protobuf.Duration
+	44, // 23: kvscout.v1.SnapshotStats.last_took:type_name -> google.protobuf.Duration
+	43, // 24: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
+	21, // 25: kvscout.v1.SourceStats.tiers:type_name -> kvscout.v1.TierBlocks
+	39, // 26: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
+	45, // 27: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
+	40, // 28: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
+	24, // 29: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
+	25, // 30: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
+	46, // 31: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
+	47, // 32: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
+	48, // 33: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
+	27, // 34: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
+	30, // 35: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
+	28, // 36: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
+	29, // 37: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
+	43, // 38: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
+	49, // 39: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
+	45, // 40: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
+	20, // 41: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
+	31, // 42: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
+	33, // 43: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
+	41, // 44: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
+	35, // 45: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
+	3,  // 46: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
+	5,  // 47: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
+	7,  // 48: kvscout.v1.IndexService.ResetWorker:input_type -> kvscout.v1.ResetWorkerRequest
+	9,  // 49: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
+	11, // 50: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
+	13, // 51: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
+	23, // 52: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
+	32, // 53: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
+	4,  // 54: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
+	6,  // 55: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
+	8,  // 56: kvscout.v1.IndexService.ResetWorker:output_type -> kvscout.v1.ResetWorkerResponse
+	10, // 57: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
+	12, // 58: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
+	14, // 59: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
+	26, // 60: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
+	34, // 61: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
+	54, // [54:62] is the sub-list for method output_type
+	46, // [46:54] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_kvscout_v1_index_proto_init() }
@@ -2919,16 +3111,16 @@ func file_kvscout_v1_index_proto_init() {
 	file_kvscout_v1_types_proto_init()
 	file_kvscout_v1_index_proto_msgTypes[5].OneofWrappers = []any{}
 	file_kvscout_v1_index_proto_msgTypes[7].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[19].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[24].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[33].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[20].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[25].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[34].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kvscout_v1_index_proto_rawDesc), len(file_kvscout_v1_index_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
