@@ -22,7 +22,7 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 
 bin := .tools/bin
 
-.PHONY: .venv all help build test test-race nightly soak fuzz bench bench-peers generate generate-check breaking lint vuln demo release clean distclean
+.PHONY: .venv all help build test test-race chaos chaos-nightly nightly soak fuzz bench bench-peers generate generate-check breaking lint vuln demo release clean distclean
 
 all: test lint ## test, then lint (what plain `make` does)
 
@@ -45,6 +45,12 @@ concurrent = $$(grep -rlE --include='*.go' --exclude-dir=gen '^[[:space:]]*go [A
 
 test-race: $(python) ## run the tests of packages with goroutines under the race detector
 	CGO_ENABLED=1 go test -race -timeout=15m $(TESTFLAGS) $(concurrent)
+
+chaos: ## 200 simulated engines under faults for two minutes; then the index must equal each engine's cache
+	go test ./test/chaos -v -timeout 10m -args -chaos.engines=200 -chaos.for=2m
+
+chaos-nightly: ## the same for thirty minutes, under the race detector
+	CGO_ENABLED=1 go test -race ./test/chaos -v -timeout 60m -args -chaos.engines=200 -chaos.for=30m -chaos.seed="$$RANDOM"
 
 nightly: ## compare the index with its model for MINUTES on new random seeds, in each of six ways
 	go test -v -count=1 -timeout=0 -run='^Test(Model|Rule16)_' ./test/model -args -model.minutes=$(MINUTES)

@@ -3,6 +3,7 @@ package indexer
 import (
 	"math/bits"
 	"sync/atomic"
+	"time"
 
 	"github.com/kvscout/kvscout/events"
 )
@@ -87,6 +88,7 @@ func newLedger(x *Index, src events.Source, s slot) *Ledger {
 	if l.compact = x.chains != nil && compact(src); l.compact {
 		l.odd = make(map[place]uint32)
 	}
+	l.fresh.since.Store(time.Now().UnixNano())
 	l.table.Store(newTable(src, nil, 0, nil))
 	l.doubt(DoubtHistory, true)
 	if src.Hides(events.HiddenWindow) {

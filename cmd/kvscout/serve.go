@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/discover"
 	"github.com/kvscout/kvscout/events/stream"
 	"github.com/kvscout/kvscout/indexer"
 	"github.com/kvscout/kvscout/indexer/indexrpc"
@@ -37,6 +38,9 @@ func newServe() *cobra.Command {
 Workers come from --source, from the file of --config, or later by RegisterWorker ("kvscout workers add"). One line on
 standard output tells the address once calls are answered; the log goes to standard error. SIGINT and SIGTERM stop the
 server: calls under way may finish within --shutdown-grace. A second signal ends it at once.
+
+A worker may be listed by its url alone, http://HOST:PORT of its serving port: it is asked for its event endpoints, ranks and
+model. The workers of the file are read again when it changes; a file that is wrong changes nothing and is told in the log.
 
 A flag beats its variable (--listen: KVSCOUT_LISTEN), that beats the file of --config, which has the same names with
 underscores, "sources" for --source, and "workers", a list of workers. --source replaces "sources" and adds to "workers".
@@ -74,7 +78,7 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	}
 	index := indexer.New(indexer.Options{MaxOrphanBlocks: o.maxOrphanBlocks, KeepOnGap: o.keepOnGap})
 	fleet := ingest.New(index, ingest.Options{
-		Stream: stream.Options{StaleAfter: o.staleAfter, KeepOnGap: o.keepOnGap},
+		Stream: stream.Options{StaleAfter: o.staleAfter, KeepOnGap: o.keepOnGap, Peers: o.peers},
 		Limits: events.Limits{PayloadBytes: o.maxPayloadBytes},
 		Logger: log,
 	})
@@ -83,9 +87,11 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	if o.snapshot != "" {
 		keeper = ingest.NewKeeper(index, fleet, o.snapshot, log)
 	}
-	if err := listenTo(fleet, keeper, o.workers, log); err != nil {
+	if err := restore(fleet, keeper, o.workers); err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	stop := discoverWorkers(cmd.Context(), o, fleet, log)
+	defer stop()
 	srv := newServer(o, index, fleet, keeper, renderer, log, start)
 	return keep(cmd.Context(), keeper, fleet, o.snapshotEvery, func(ctx context.Context) error {
 		return serveOn(ctx, srv, listener, cmd.OutOrStdout())
@@ -107,25 +113,17 @@ func keep(ctx context.Context, keeper *ingest.Keeper, fleet *ingest.Fleet, every
 	return errors.Join(err, keeper.Save())
 }
 
-// listenTo registers the configured workers, and by keeper those of the snapshot.
-func listenTo(fleet *ingest.Fleet, keeper *ingest.Keeper, workers []ingest.Worker, log *slog.Logger) error {
-	var err error
-	if keeper != nil {
+// restore registers the configured workers that are described whole, and by keeper those of the snapshot. Discovery then
+// names the configured ones again, which changes nothing.
+func restore(fleet *ingest.Fleet, keeper *ingest.Keeper, configured []discover.Worker) error {
+	workers, err := ingest.Described(configured)
+	if err == nil && keeper != nil {
 		err = keeper.Restore(workers)
-	} else {
+	} else if err == nil {
 		_, err = fleet.Restore(workers, nil)
 	}
 	if err != nil {
 		return usageError{err}
-	}
-	for _, w := range workers {
-		for _, s := range w.Sources {
-			log.Info("listening to source", "source", s.ID(), "model", s.Model, "engine", string(s.Engine),
-				"events", orElse(s.Events, "pushed"), "replay", orElse(s.Replay, "none"), "topic", s.Topic)
-		}
-	}
-	if len(fleet.Workers()) == 0 {
-		log.Info("no workers are configured; register some with RegisterWorker or kvscout workers add")
 	}
 	return nil
 }

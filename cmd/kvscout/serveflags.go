@@ -4,15 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/discover"
 	"github.com/kvscout/kvscout/events/stream"
 	"github.com/kvscout/kvscout/events/zmq"
-	"github.com/kvscout/kvscout/indexer/ingest"
 	"github.com/kvscout/kvscout/render"
 	"github.com/kvscout/kvscout/scorer"
 )
@@ -21,7 +22,14 @@ import (
 type serveOptions struct {
 	listen, config string
 	sources        []string
-	workers        []ingest.Worker // of the file and of sources, put together by resolve
+	workers        []discover.Worker // of the file and of sources, put together by resolve
+	// sourcesGiven: sources are of flags or variables, which go before the file's.
+	sourcesGiven bool
+
+	configPoll, workerRefresh, healthEvery time.Duration
+	workerNetworks, bindPeers              []string
+	peers                                  []netip.Prefix  // of bindPeers
+	policy                                 discover.Policy // of workerNetworks
 
 	renderer, rendererProtocol, rendererTokenFile string
 	rendererTimeout                               time.Duration
@@ -45,6 +53,11 @@ func (o *serveOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.listen, "listen", "127.0.0.1:9470", "`ADDRESS` to serve on: HOST:PORT or unix:///PATH; port 0 takes a free one")
 	f.StringVar(&o.config, "config", "", "YAML `FILE` with the same settings and the list of workers (default: none)")
 	f.StringArrayVar(&o.sources, "source", nil, "event `SPEC` of one rank of a worker, as described above; may be repeated (default: none)")
+	f.DurationVar(&o.configPoll, "config-poll", discover.DefaultPoll, "how often the workers of the file are read again; a file that is wrong changes nothing")
+	f.DurationVar(&o.workerRefresh, "worker-refresh", discover.DefaultRefresh, "how often workers with a url are asked about themselves")
+	f.StringArrayVar(&o.workerNetworks, "worker-network", nil, "`NETWORK` or address that workers with a url may be asked in; may be repeated (default: all but link-local and metadata addresses)")
+	f.StringArrayVar(&o.bindPeers, "bind-peer", nil, "`NETWORK` or address from which engines may dial endpoints that are bound; may be repeated (default: any)")
+	f.DurationVar(&o.healthEvery, "health-every", 0, "how often /health of workers with a url is asked; one that fails for stale-after scores 0 (default 0: never)")
 	f.StringVar(&o.renderer, "renderer", "", "`URL` of the renderer that turns request bodies into tokens (default: none, bodies are refused)")
 	f.StringVar(&o.rendererProtocol, "renderer-protocol", render.ProtocolVLLM, "what the renderer speaks: vllm-render")
 	f.DurationVar(&o.rendererTimeout, "renderer-timeout", render.DefaultTimeout, "longest time for one render; bodies with media get 30s if that is more")
@@ -72,7 +85,8 @@ func (o *serveOptions) register(f *pflag.FlagSet) {
 
 // resolve reads the file, puts the workers together and reports everything wrong with the settings.
 func (o *serveOptions) resolve(flags *pflag.FlagSet) error {
-	var fromFile []ingest.Worker
+	var fromFile []discover.Worker
+	o.sourcesGiven = flags.Changed("source")
 	if o.config != "" {
 		var err error
 		if fromFile, err = applyFile(flags, o.config); err != nil {
@@ -81,6 +95,14 @@ func (o *serveOptions) resolve(flags *pflag.FlagSet) error {
 	}
 	var err error
 	faults := []error{o.weights.Validate(), o.check()}
+	if o.policy, err = discover.ParsePolicy(o.workerNetworks); err != nil {
+		faults = append(faults, fmt.Errorf("worker-network: %w", err))
+	}
+	allowed, err := discover.ParsePolicy(o.bindPeers)
+	if err != nil {
+		faults = append(faults, fmt.Errorf("bind-peer: %w", err))
+	}
+	o.peers = allowed.Allow
 	if o.workers, err = assemble(fromFile, o.sources); err != nil {
 		faults = append(faults, err)
 	}
@@ -108,6 +130,7 @@ func (o *serveOptions) check() error {
 		name  string
 		value int64
 	}{
+		{"config-poll", int64(o.configPoll)}, {"worker-refresh", int64(o.workerRefresh)},
 		{"renderer-timeout", int64(o.rendererTimeout)}, {"stale-after", int64(o.staleAfter)},
 		{"max-orphan-blocks", int64(o.maxOrphanBlocks)}, {"max-payload-bytes", int64(o.maxPayloadBytes)},
 		{"max-prompt-tokens", int64(o.maxPromptTokens)}, {"shutdown-grace", int64(o.shutdownGrace)},
@@ -116,6 +139,9 @@ func (o *serveOptions) check() error {
 		if f.value <= 0 {
 			bad("%s is not positive", f.name)
 		}
+	}
+	if o.healthEvery < 0 {
+		bad("health-every is negative")
 	}
 	return errors.Join(faults...)
 }

@@ -127,11 +127,29 @@ func printStats(w io.Writer, s *kvscoutv1.Stats) error {
 	if s.GetTopicMismatches() > 0 {
 		fmt.Fprintf(w, ", %d messages of unknown topics", s.GetTopicMismatches())
 	}
+	if s.GetRefusedConnections() > 0 {
+		fmt.Fprintf(w, ", %d connections refused", s.GetRefusedConnections())
+	}
 	fmt.Fprintf(w, "\nscores: %d requests, errors: %s\n", s.GetScore().GetRequests(), counts(s.GetScore().GetErrors()))
+	printDiscovery(w, s.GetDiscovery())
 	if s.GetSnapshot() != nil {
 		printSnapshot(w, s.GetSnapshot())
 	}
 	return printSources(w, s.GetSources())
+}
+
+// printDiscovery has one line for each place that workers come from, and for each worker that cannot be listened to yet.
+func printDiscovery(w io.Writer, d *kvscoutv1.DiscoveryStats) {
+	for _, from := range d.GetDiscoverers() {
+		fmt.Fprintf(w, "workers from %s: %d, failures: %d", from.GetName(), from.GetWorkers(), from.GetFailures())
+		if from.GetError() != "" {
+			fmt.Fprintf(w, ", now: %s", strings.ReplaceAll(from.GetError(), "\n", "; "))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, p := range d.GetPending() {
+		fmt.Fprintf(w, "worker %q waits: %s\n", p.GetWorkerId(), p.GetReason())
+	}
 }
 
 // printSnapshot tells what became of the snapshot.

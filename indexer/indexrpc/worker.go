@@ -120,7 +120,7 @@ func named(w ingest.Worker, model string) bool {
 
 // workerOf is a worker with the state of its sources, as of now.
 func workerOf(w ingest.Worker, ledgers []*indexer.Ledger, now time.Time) *kvscoutv1.Worker {
-	out := &kvscoutv1.Worker{Spec: specOf(w)}
+	out := &kvscoutv1.Worker{Spec: specOf(w), Url: w.URL, RenderFingerprint: w.Fingerprint}
 	for _, l := range ledgers {
 		out.Sources = append(out.Sources, statusOf(w, l, now))
 	}

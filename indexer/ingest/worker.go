@@ -60,6 +60,9 @@ type Worker struct {
 	// Adapters are the names of LoRA adapters that it serves, by which requests may name the model. An adapter whose
 	// blocks are held is known without.
 	Adapters []string
+	// URL is the base of its serving port, "" if none is known; Fingerprint the configuration by which it turns requests
+	// into tokens. Both are shown and never interpreted here.
+	URL, Fingerprint string
 	// Sources has one entry for each rank. Worker and Model of each are those of the worker.
 	Sources []events.Source
 }

@@ -58,7 +58,7 @@ func TestScoreRequest_BadIdsCanBeSeen(t *testing.T) {
 func TestMethods_WithoutSideEffects(t *testing.T) {
 	want := map[string]bool{
 		"Score":          true,
-		"RegisterWorker": false, "DeregisterWorker": false, "ListWorkers": true,
+		"RegisterWorker": false, "DeregisterWorker": false, "ResetWorker": false, "ListWorkers": true,
 		"GetStats": true, "StreamStats": false, "Inspect": true, "Publish": false,
 	}
 	got := make(map[string]bool)
