@@ -63,9 +63,12 @@ type WorkerSpec struct {
 	// What the engine does without telling: "sliding_window", "recurrent_state", "namespace". Empty: nothing.
 	Unpublished []string `protobuf:"bytes,17,rep,name=unpublished,proto3" json:"unpublished,omitempty"`
 	// LoRA adapters that it serves, by whose names requests may ask. Empty: an adapter is known once blocks of it are held.
-	Adapters      []string `protobuf:"bytes,18,rep,name=adapters,proto3" json:"adapters,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Adapters []string `protobuf:"bytes,18,rep,name=adapters,proto3" json:"adapters,omitempty"`
+	// What the worker's engine says of the configuration by which it turns requests into tokens (TensorRT-LLM's
+	// render_fingerprint). Empty: not known; then it is not compared with the renderer's.
+	RenderFingerprint string `protobuf:"bytes,24,opt,name=render_fingerprint,json=renderFingerprint,proto3" json:"render_fingerprint,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *WorkerSpec) Reset() {
@@ -222,6 +225,13 @@ func (x *WorkerSpec) GetAdapters() []string {
 		return x.Adapters
 	}
 	return nil
+}
+
+func (x *WorkerSpec) GetRenderFingerprint() string {
+	if x != nil {
+		return x.RenderFingerprint
+	}
+	return ""
 }
 
 // Worker is a registered worker with the state of its sources.
@@ -874,8 +884,10 @@ type Stats struct {
 	// Messages on a shared port whose topic belongs to no source. 0: none, or no port is shared.
 	TopicMismatches uint64 `protobuf:"varint,8,opt,name=topic_mismatches,json=topicMismatches,proto3" json:"topic_mismatches,omitempty"`
 	// One per worker and rank, in order.
-	Sources       []*SourceStats `protobuf:"bytes,9,rep,name=sources,proto3" json:"sources,omitempty"`
-	Score         *ScoreStats    `protobuf:"bytes,10,opt,name=score,proto3" json:"score,omitempty"`
+	Sources []*SourceStats `protobuf:"bytes,9,rep,name=sources,proto3" json:"sources,omitempty"`
+	Score   *ScoreStats    `protobuf:"bytes,10,opt,name=score,proto3" json:"score,omitempty"`
+	// How each renderer does, by model. Empty: none is configured.
+	Renderers     []*RendererStats `protobuf:"bytes,24,rep,name=renderers,proto3" json:"renderers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -980,6 +992,149 @@ func (x *Stats) GetScore() *ScoreStats {
 	return nil
 }
 
+func (x *Stats) GetRenderers() []*RendererStats {
+	if x != nil {
+		return x.Renderers
+	}
+	return nil
+}
+
+// RendererStats is how one renderer does.
+type RendererStats struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The model that it renders for. Empty: all that have none of their own.
+	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
+	// What it is, as RenderInfo has it.
+	Renderer string `protobuf:"bytes,2,opt,name=renderer,proto3" json:"renderer,omitempty"`
+	// Whether it is used. False: requests for it are refused.
+	Ready bool `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`
+	// Why it is not ready, or why its files were not loaded anew; for people. Empty: all is well.
+	Error string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	// Its fingerprint, as RenderInfo has it. Empty: not known.
+	Fingerprint string `protobuf:"bytes,5,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
+	// Requests asked of it, those answered from its cache not counted.
+	Calls uint64 `protobuf:"varint,6,opt,name=calls,proto3" json:"calls,omitempty"`
+	// Those that failed, by reason in lower case. A reason without errors is left out.
+	Errors map[string]uint64 `protobuf:"bytes,7,rep,name=errors,proto3" json:"errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Requests answered from its cache.
+	CacheHits uint64 `protobuf:"varint,8,opt,name=cache_hits,json=cacheHits,proto3" json:"cache_hits,omitempty"`
+	// Bytes that its cache holds.
+	CacheBytes uint64 `protobuf:"varint,9,opt,name=cache_bytes,json=cacheBytes,proto3" json:"cache_bytes,omitempty"`
+	// Bytes that its model's files take in memory. 0 for a remote one.
+	MemoryBytes uint64 `protobuf:"varint,10,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	// How often its files were loaded. 0 for a remote one.
+	Loads         uint64 `protobuf:"varint,11,opt,name=loads,proto3" json:"loads,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RendererStats) Reset() {
+	*x = RendererStats{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RendererStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RendererStats) ProtoMessage() {}
+
+func (x *RendererStats) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RendererStats.ProtoReflect.Descriptor instead.
+func (*RendererStats) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RendererStats) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *RendererStats) GetRenderer() string {
+	if x != nil {
+		return x.Renderer
+	}
+	return ""
+}
+
+func (x *RendererStats) GetReady() bool {
+	if x != nil {
+		return x.Ready
+	}
+	return false
+}
+
+func (x *RendererStats) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *RendererStats) GetFingerprint() string {
+	if x != nil {
+		return x.Fingerprint
+	}
+	return ""
+}
+
+func (x *RendererStats) GetCalls() uint64 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *RendererStats) GetErrors() map[string]uint64 {
+	if x != nil {
+		return x.Errors
+	}
+	return nil
+}
+
+func (x *RendererStats) GetCacheHits() uint64 {
+	if x != nil {
+		return x.CacheHits
+	}
+	return 0
+}
+
+func (x *RendererStats) GetCacheBytes() uint64 {
+	if x != nil {
+		return x.CacheBytes
+	}
+	return 0
+}
+
+func (x *RendererStats) GetMemoryBytes() uint64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *RendererStats) GetLoads() uint64 {
+	if x != nil {
+		return x.Loads
+	}
+	return 0
+}
+
 // SourceStats counts what one source did.
 type SourceStats struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -1024,7 +1179,7 @@ type SourceStats struct {
 
 func (x *SourceStats) Reset() {
 	*x = SourceStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[14]
+	mi := &file_kvscout_v1_index_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1036,7 +1191,7 @@ func (x *SourceStats) String() string {
 func (*SourceStats) ProtoMessage() {}
 
 func (x *SourceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[14]
+	mi := &file_kvscout_v1_index_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1049,7 +1204,7 @@ func (x *SourceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceStats.ProtoReflect.Descriptor instead.
 func (*SourceStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{14}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SourceStats) GetWorkerId() string {
@@ -1197,7 +1352,7 @@ type TierBlocks struct {
 
 func (x *TierBlocks) Reset() {
 	*x = TierBlocks{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[15]
+	mi := &file_kvscout_v1_index_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1209,7 +1364,7 @@ func (x *TierBlocks) String() string {
 func (*TierBlocks) ProtoMessage() {}
 
 func (x *TierBlocks) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[15]
+	mi := &file_kvscout_v1_index_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1222,7 +1377,7 @@ func (x *TierBlocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TierBlocks.ProtoReflect.Descriptor instead.
 func (*TierBlocks) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{15}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TierBlocks) GetTier() Tier {
@@ -1252,7 +1407,7 @@ type ScoreStats struct {
 
 func (x *ScoreStats) Reset() {
 	*x = ScoreStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[16]
+	mi := &file_kvscout_v1_index_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1264,7 +1419,7 @@ func (x *ScoreStats) String() string {
 func (*ScoreStats) ProtoMessage() {}
 
 func (x *ScoreStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[16]
+	mi := &file_kvscout_v1_index_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1277,7 +1432,7 @@ func (x *ScoreStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreStats.ProtoReflect.Descriptor instead.
 func (*ScoreStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{16}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ScoreStats) GetRequests() uint64 {
@@ -1305,7 +1460,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[17]
+	mi := &file_kvscout_v1_index_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1317,7 +1472,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[17]
+	mi := &file_kvscout_v1_index_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1330,7 +1485,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{17}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *InspectRequest) GetPrompt() *PromptTarget {
@@ -1369,7 +1524,7 @@ type PromptTarget struct {
 
 func (x *PromptTarget) Reset() {
 	*x = PromptTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[18]
+	mi := &file_kvscout_v1_index_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1381,7 +1536,7 @@ func (x *PromptTarget) String() string {
 func (*PromptTarget) ProtoMessage() {}
 
 func (x *PromptTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[18]
+	mi := &file_kvscout_v1_index_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1394,7 +1549,7 @@ func (x *PromptTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptTarget.ProtoReflect.Descriptor instead.
 func (*PromptTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{18}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PromptTarget) GetModel() string {
@@ -1459,7 +1614,7 @@ type WorkerTarget struct {
 
 func (x *WorkerTarget) Reset() {
 	*x = WorkerTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	mi := &file_kvscout_v1_index_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1471,7 +1626,7 @@ func (x *WorkerTarget) String() string {
 func (*WorkerTarget) ProtoMessage() {}
 
 func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	mi := &file_kvscout_v1_index_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1484,7 +1639,7 @@ func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTarget.ProtoReflect.Descriptor instead.
 func (*WorkerTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{19}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WorkerTarget) GetWorkerId() string {
@@ -1516,7 +1671,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[20]
+	mi := &file_kvscout_v1_index_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1683,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[20]
+	mi := &file_kvscout_v1_index_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1696,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{20}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *InspectResponse) GetIndexVersion() uint64 {
@@ -1578,7 +1733,7 @@ type PromptHolders struct {
 
 func (x *PromptHolders) Reset() {
 	*x = PromptHolders{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[21]
+	mi := &file_kvscout_v1_index_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1590,7 +1745,7 @@ func (x *PromptHolders) String() string {
 func (*PromptHolders) ProtoMessage() {}
 
 func (x *PromptHolders) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[21]
+	mi := &file_kvscout_v1_index_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1603,7 +1758,7 @@ func (x *PromptHolders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolders.ProtoReflect.Descriptor instead.
 func (*PromptHolders) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{21}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PromptHolders) GetPromptTokens() uint32 {
@@ -1638,7 +1793,7 @@ type PromptHolder struct {
 
 func (x *PromptHolder) Reset() {
 	*x = PromptHolder{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[22]
+	mi := &file_kvscout_v1_index_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1650,7 +1805,7 @@ func (x *PromptHolder) String() string {
 func (*PromptHolder) ProtoMessage() {}
 
 func (x *PromptHolder) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[22]
+	mi := &file_kvscout_v1_index_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1663,7 +1818,7 @@ func (x *PromptHolder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolder.ProtoReflect.Descriptor instead.
 func (*PromptHolder) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{22}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PromptHolder) GetWorkerId() string {
@@ -1723,7 +1878,7 @@ type BlockRun struct {
 
 func (x *BlockRun) Reset() {
 	*x = BlockRun{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[23]
+	mi := &file_kvscout_v1_index_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1735,7 +1890,7 @@ func (x *BlockRun) String() string {
 func (*BlockRun) ProtoMessage() {}
 
 func (x *BlockRun) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[23]
+	mi := &file_kvscout_v1_index_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1748,7 +1903,7 @@ func (x *BlockRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRun.ProtoReflect.Descriptor instead.
 func (*BlockRun) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{23}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *BlockRun) GetTier() Tier {
@@ -1786,7 +1941,7 @@ type SourceInspection struct {
 
 func (x *SourceInspection) Reset() {
 	*x = SourceInspection{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	mi := &file_kvscout_v1_index_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1798,7 +1953,7 @@ func (x *SourceInspection) String() string {
 func (*SourceInspection) ProtoMessage() {}
 
 func (x *SourceInspection) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	mi := &file_kvscout_v1_index_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1811,7 +1966,7 @@ func (x *SourceInspection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceInspection.ProtoReflect.Descriptor instead.
 func (*SourceInspection) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{24}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SourceInspection) GetStats() *SourceStats {
@@ -1855,7 +2010,7 @@ type ScopeStats struct {
 
 func (x *ScopeStats) Reset() {
 	*x = ScopeStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[25]
+	mi := &file_kvscout_v1_index_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1867,7 +2022,7 @@ func (x *ScopeStats) String() string {
 func (*ScopeStats) ProtoMessage() {}
 
 func (x *ScopeStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[25]
+	mi := &file_kvscout_v1_index_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1880,7 +2035,7 @@ func (x *ScopeStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeStats.ProtoReflect.Descriptor instead.
 func (*ScopeStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{25}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ScopeStats) GetModel() string {
@@ -1940,7 +2095,7 @@ type PublishRequest struct {
 
 func (x *PublishRequest) Reset() {
 	*x = PublishRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[26]
+	mi := &file_kvscout_v1_index_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1952,7 +2107,7 @@ func (x *PublishRequest) String() string {
 func (*PublishRequest) ProtoMessage() {}
 
 func (x *PublishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[26]
+	mi := &file_kvscout_v1_index_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1965,7 +2120,7 @@ func (x *PublishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishRequest.ProtoReflect.Descriptor instead.
 func (*PublishRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{26}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PublishRequest) GetWorkerId() string {
@@ -2004,7 +2159,7 @@ type RawBatch struct {
 
 func (x *RawBatch) Reset() {
 	*x = RawBatch{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[27]
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2016,7 +2171,7 @@ func (x *RawBatch) String() string {
 func (*RawBatch) ProtoMessage() {}
 
 func (x *RawBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[27]
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2029,7 +2184,7 @@ func (x *RawBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RawBatch.ProtoReflect.Descriptor instead.
 func (*RawBatch) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{27}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RawBatch) GetSequence() uint64 {
@@ -2074,7 +2229,7 @@ type PublishResponse struct {
 
 func (x *PublishResponse) Reset() {
 	*x = PublishResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2086,7 +2241,7 @@ func (x *PublishResponse) String() string {
 func (*PublishResponse) ProtoMessage() {}
 
 func (x *PublishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2099,7 +2254,7 @@ func (x *PublishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishResponse.ProtoReflect.Descriptor instead.
 func (*PublishResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PublishResponse) GetApplied() uint32 {
@@ -2155,7 +2310,7 @@ type SequenceRange struct {
 
 func (x *SequenceRange) Reset() {
 	*x = SequenceRange{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2167,7 +2322,7 @@ func (x *SequenceRange) String() string {
 func (*SequenceRange) ProtoMessage() {}
 
 func (x *SequenceRange) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2180,7 +2335,7 @@ func (x *SequenceRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SequenceRange.ProtoReflect.Descriptor instead.
 func (*SequenceRange) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SequenceRange) GetFirst() uint64 {
@@ -2202,7 +2357,7 @@ var File_kvscout_v1_index_proto protoreflect.FileDescriptor
 const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\n" +
 	"\x16kvscout/v1/index.proto\x12\n" +
-	"kvscout.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kvscout/v1/types.proto\"\x9e\x05\n" +
+	"kvscout.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kvscout/v1/types.proto\"\xcd\x05\n" +
 	"\n" +
 	"WorkerSpec\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12:\n" +
@@ -2225,7 +2380,8 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\vhash_format\x18\x10 \x01(\tR\n" +
 	"hashFormat\x12 \n" +
 	"\vunpublished\x18\x11 \x03(\tR\vunpublished\x12\x1a\n" +
-	"\badapters\x18\x12 \x03(\tR\badapters\x1a9\n" +
+	"\badapters\x18\x12 \x03(\tR\badapters\x12-\n" +
+	"\x12render_fingerprint\x18\x18 \x01(\tR\x11renderFingerprint\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"h\n" +
@@ -2263,7 +2419,7 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x12StreamStatsRequest\x125\n" +
 	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\">\n" +
 	"\x13StreamStatsResponse\x12'\n" +
-	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\x83\x03\n" +
+	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\xbc\x03\n" +
 	"\x05Stats\x12#\n" +
 	"\rindex_version\x18\x01 \x01(\x04R\findexVersion\x121\n" +
 	"\x06uptime\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06uptime\x12\x16\n" +
@@ -2275,7 +2431,26 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x10topic_mismatches\x18\b \x01(\x04R\x0ftopicMismatches\x121\n" +
 	"\asources\x18\t \x03(\v2\x17.kvscout.v1.SourceStatsR\asources\x12,\n" +
 	"\x05score\x18\n" +
-	" \x01(\v2\x16.kvscout.v1.ScoreStatsR\x05score\"\x82\x06\n" +
+	" \x01(\v2\x16.kvscout.v1.ScoreStatsR\x05score\x127\n" +
+	"\trenderers\x18\x18 \x03(\v2\x19.kvscout.v1.RendererStatsR\trenderers\"\x98\x03\n" +
+	"\rRendererStats\x12\x14\n" +
+	"\x05model\x18\x01 \x01(\tR\x05model\x12\x1a\n" +
+	"\brenderer\x18\x02 \x01(\tR\brenderer\x12\x14\n" +
+	"\x05ready\x18\x03 \x01(\bR\x05ready\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\x12 \n" +
+	"\vfingerprint\x18\x05 \x01(\tR\vfingerprint\x12\x14\n" +
+	"\x05calls\x18\x06 \x01(\x04R\x05calls\x12=\n" +
+	"\x06errors\x18\a \x03(\v2%.kvscout.v1.RendererStats.ErrorsEntryR\x06errors\x12\x1d\n" +
+	"\n" +
+	"cache_hits\x18\b \x01(\x04R\tcacheHits\x12\x1f\n" +
+	"\vcache_bytes\x18\t \x01(\x04R\n" +
+	"cacheBytes\x12!\n" +
+	"\fmemory_bytes\x18\n" +
+	" \x01(\x04R\vmemoryBytes\x12\x14\n" +
+	"\x05loads\x18\v \x01(\x04R\x05loads\x1a9\n" +
+	"\vErrorsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\x82\x06\n" +
 	"\vSourceStats\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x123\n" +
@@ -2405,7 +2580,7 @@ func file_kvscout_v1_index_proto_rawDescGZIP() []byte {
 	return file_kvscout_v1_index_proto_rawDescData
 }
 
-var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_kvscout_v1_index_proto_goTypes = []any{
 	(*WorkerSpec)(nil),               // 0: kvscout.v1.WorkerSpec
 	(*Worker)(nil),                   // 1: kvscout.v1.Worker
@@ -2421,92 +2596,96 @@ var file_kvscout_v1_index_proto_goTypes = []any{
 	(*StreamStatsRequest)(nil),       // 11: kvscout.v1.StreamStatsRequest
 	(*StreamStatsResponse)(nil),      // 12: kvscout.v1.StreamStatsResponse
 	(*Stats)(nil),                    // 13: kvscout.v1.Stats
-	(*SourceStats)(nil),              // 14: kvscout.v1.SourceStats
-	(*TierBlocks)(nil),               // 15: kvscout.v1.TierBlocks
-	(*ScoreStats)(nil),               // 16: kvscout.v1.ScoreStats
-	(*InspectRequest)(nil),           // 17: kvscout.v1.InspectRequest
-	(*PromptTarget)(nil),             // 18: kvscout.v1.PromptTarget
-	(*WorkerTarget)(nil),             // 19: kvscout.v1.WorkerTarget
-	(*InspectResponse)(nil),          // 20: kvscout.v1.InspectResponse
-	(*PromptHolders)(nil),            // 21: kvscout.v1.PromptHolders
-	(*PromptHolder)(nil),             // 22: kvscout.v1.PromptHolder
-	(*BlockRun)(nil),                 // 23: kvscout.v1.BlockRun
-	(*SourceInspection)(nil),         // 24: kvscout.v1.SourceInspection
-	(*ScopeStats)(nil),               // 25: kvscout.v1.ScopeStats
-	(*PublishRequest)(nil),           // 26: kvscout.v1.PublishRequest
-	(*RawBatch)(nil),                 // 27: kvscout.v1.RawBatch
-	(*PublishResponse)(nil),          // 28: kvscout.v1.PublishResponse
-	(*SequenceRange)(nil),            // 29: kvscout.v1.SequenceRange
-	nil,                              // 30: kvscout.v1.WorkerSpec.LabelsEntry
-	nil,                              // 31: kvscout.v1.SourceStats.RejectedEntry
-	nil,                              // 32: kvscout.v1.ScoreStats.ErrorsEntry
-	nil,                              // 33: kvscout.v1.PublishResponse.RejectedEntry
-	(Role)(0),                        // 34: kvscout.v1.Role
-	(*Freshness)(nil),                // 35: kvscout.v1.Freshness
-	(*durationpb.Duration)(nil),      // 36: google.protobuf.Duration
-	(Tier)(0),                        // 37: kvscout.v1.Tier
-	(*Tokens)(nil),                   // 38: kvscout.v1.Tokens
-	(*BlockHashes)(nil),              // 39: kvscout.v1.BlockHashes
-	(*Feature)(nil),                  // 40: kvscout.v1.Feature
-	(*Bound)(nil),                    // 41: kvscout.v1.Bound
+	(*RendererStats)(nil),            // 14: kvscout.v1.RendererStats
+	(*SourceStats)(nil),              // 15: kvscout.v1.SourceStats
+	(*TierBlocks)(nil),               // 16: kvscout.v1.TierBlocks
+	(*ScoreStats)(nil),               // 17: kvscout.v1.ScoreStats
+	(*InspectRequest)(nil),           // 18: kvscout.v1.InspectRequest
+	(*PromptTarget)(nil),             // 19: kvscout.v1.PromptTarget
+	(*WorkerTarget)(nil),             // 20: kvscout.v1.WorkerTarget
+	(*InspectResponse)(nil),          // 21: kvscout.v1.InspectResponse
+	(*PromptHolders)(nil),            // 22: kvscout.v1.PromptHolders
+	(*PromptHolder)(nil),             // 23: kvscout.v1.PromptHolder
+	(*BlockRun)(nil),                 // 24: kvscout.v1.BlockRun
+	(*SourceInspection)(nil),         // 25: kvscout.v1.SourceInspection
+	(*ScopeStats)(nil),               // 26: kvscout.v1.ScopeStats
+	(*PublishRequest)(nil),           // 27: kvscout.v1.PublishRequest
+	(*RawBatch)(nil),                 // 28: kvscout.v1.RawBatch
+	(*PublishResponse)(nil),          // 29: kvscout.v1.PublishResponse
+	(*SequenceRange)(nil),            // 30: kvscout.v1.SequenceRange
+	nil,                              // 31: kvscout.v1.WorkerSpec.LabelsEntry
+	nil,                              // 32: kvscout.v1.RendererStats.ErrorsEntry
+	nil,                              // 33: kvscout.v1.SourceStats.RejectedEntry
+	nil,                              // 34: kvscout.v1.ScoreStats.ErrorsEntry
+	nil,                              // 35: kvscout.v1.PublishResponse.RejectedEntry
+	(Role)(0),                        // 36: kvscout.v1.Role
+	(*Freshness)(nil),                // 37: kvscout.v1.Freshness
+	(*durationpb.Duration)(nil),      // 38: google.protobuf.Duration
+	(Tier)(0),                        // 39: kvscout.v1.Tier
+	(*Tokens)(nil),                   // 40: kvscout.v1.Tokens
+	(*BlockHashes)(nil),              // 41: kvscout.v1.BlockHashes
+	(*Feature)(nil),                  // 42: kvscout.v1.Feature
+	(*Bound)(nil),                    // 43: kvscout.v1.Bound
 }
 var file_kvscout_v1_index_proto_depIdxs = []int32{
-	30, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
-	34, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
+	31, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
+	36, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
 	0,  // 2: kvscout.v1.Worker.spec:type_name -> kvscout.v1.WorkerSpec
 	2,  // 3: kvscout.v1.Worker.sources:type_name -> kvscout.v1.SourceStatus
-	35, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
+	37, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
 	0,  // 5: kvscout.v1.RegisterWorkerRequest.worker:type_name -> kvscout.v1.WorkerSpec
 	1,  // 6: kvscout.v1.RegisterWorkerResponse.worker:type_name -> kvscout.v1.Worker
-	34, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
+	36, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
 	1,  // 8: kvscout.v1.ListWorkersResponse.workers:type_name -> kvscout.v1.Worker
 	13, // 9: kvscout.v1.GetStatsResponse.stats:type_name -> kvscout.v1.Stats
-	36, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
+	38, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
 	13, // 11: kvscout.v1.StreamStatsResponse.stats:type_name -> kvscout.v1.Stats
-	36, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
-	14, // 13: kvscout.v1.Stats.sources:type_name -> kvscout.v1.SourceStats
-	16, // 14: kvscout.v1.Stats.score:type_name -> kvscout.v1.ScoreStats
-	35, // 15: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
-	15, // 16: kvscout.v1.SourceStats.tiers:type_name -> kvscout.v1.TierBlocks
-	31, // 17: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
-	37, // 18: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
-	32, // 19: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
-	18, // 20: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
-	19, // 21: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
-	38, // 22: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
-	39, // 23: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
-	40, // 24: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
-	21, // 25: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
-	24, // 26: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
-	22, // 27: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
-	23, // 28: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
-	35, // 29: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
-	41, // 30: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
-	37, // 31: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
-	14, // 32: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
-	25, // 33: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
-	27, // 34: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
-	33, // 35: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
-	29, // 36: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
-	3,  // 37: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
-	5,  // 38: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
-	7,  // 39: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
-	9,  // 40: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
-	11, // 41: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
-	17, // 42: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
-	26, // 43: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
-	4,  // 44: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
-	6,  // 45: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
-	8,  // 46: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
-	10, // 47: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
-	12, // 48: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
-	20, // 49: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
-	28, // 50: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
-	44, // [44:51] is the sub-list for method output_type
-	37, // [37:44] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	38, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
+	15, // 13: kvscout.v1.Stats.sources:type_name -> kvscout.v1.SourceStats
+	17, // 14: kvscout.v1.Stats.score:type_name -> kvscout.v1.ScoreStats
+	14, // 15: kvscout.v1.Stats.renderers:type_name -> kvscout.v1.RendererStats
+	32, // 16: kvscout.v1.RendererStats.errors:type_name -> kvscout.v1.RendererStats.ErrorsEntry
+	37, // 17: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
+	16, // 18: kvscout.v1.SourceStats.tiers:type_name -> kvscout.v1.TierBlocks
+	33, // 19: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
+	39, // 20: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
+	34, // 21: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
+	19, // 22: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
+	20, // 23: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
+	40, // 24: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
+	41, // 25: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
+	42, // 26: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
+	22, // 27: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
+	25, // 28: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
+	23, // 29: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
+	24, // 30: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
+	37, // 31: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
+	43, // 32: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
+	39, // 33: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
+	15, // 34: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
+	26, // 35: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
+	28, // 36: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
+	35, // 37: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
+	30, // 38: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
+	3,  // 39: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
+	5,  // 40: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
+	7,  // 41: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
+	9,  // 42: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
+	11, // 43: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
+	18, // 44: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
+	27, // 45: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
+	4,  // 46: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
+	6,  // 47: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
+	8,  // 48: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
+	10, // 49: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
+	12, // 50: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
+	21, // 51: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
+	29, // 52: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
+	46, // [46:53] is the sub-list for method output_type
+	39, // [39:46] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_kvscout_v1_index_proto_init() }
@@ -2516,15 +2695,15 @@ func file_kvscout_v1_index_proto_init() {
 	}
 	file_kvscout_v1_types_proto_init()
 	file_kvscout_v1_index_proto_msgTypes[5].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[19].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[28].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[20].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[29].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kvscout_v1_index_proto_rawDesc), len(file_kvscout_v1_index_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -318,6 +318,8 @@ const (
 	BoundReason_BOUND_REASON_BEHIND BoundReason = 16
 	// Lower: the engine's cache was cleared, which may have left blocks on slower tiers than the device.
 	BoundReason_BOUND_REASON_TIERS_UNCLEARED BoundReason = 17
+	// Either way: the worker states another render fingerprint than the renderer, so it may run other tokens.
+	BoundReason_BOUND_REASON_RENDER_DIFFERS BoundReason = 24
 )
 
 // Enum value maps for BoundReason.
@@ -341,6 +343,7 @@ var (
 		15: "BOUND_REASON_GROUP_RULES_UNKNOWN",
 		16: "BOUND_REASON_BEHIND",
 		17: "BOUND_REASON_TIERS_UNCLEARED",
+		24: "BOUND_REASON_RENDER_DIFFERS",
 	}
 	BoundReason_value = map[string]int32{
 		"BOUND_REASON_UNSPECIFIED":         0,
@@ -361,6 +364,7 @@ var (
 		"BOUND_REASON_GROUP_RULES_UNKNOWN": 15,
 		"BOUND_REASON_BEHIND":              16,
 		"BOUND_REASON_TIERS_UNCLEARED":     17,
+		"BOUND_REASON_RENDER_DIFFERS":      24,
 	}
 )
 
@@ -755,7 +759,7 @@ const file_kvscout_v1_types_proto_rawDesc = "" +
 	"\x10BOUND_KIND_EXACT\x10\x01\x12\x14\n" +
 	"\x10BOUND_KIND_UPPER\x10\x02\x12\x14\n" +
 	"\x10BOUND_KIND_LOWER\x10\x03\x12\x17\n" +
-	"\x13BOUND_KIND_ESTIMATE\x10\x04*\xcb\x04\n" +
+	"\x13BOUND_KIND_ESTIMATE\x10\x04*\xec\x04\n" +
 	"\vBoundReason\x12\x1c\n" +
 	"\x18BOUND_REASON_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dBOUND_REASON_HIDDEN_NAMESPACE\x10\x01\x12\x1e\n" +
@@ -775,7 +779,8 @@ const file_kvscout_v1_types_proto_rawDesc = "" +
 	"\x17BOUND_REASON_PROMPT_CUT\x10\x0e\x12$\n" +
 	" BOUND_REASON_GROUP_RULES_UNKNOWN\x10\x0f\x12\x17\n" +
 	"\x13BOUND_REASON_BEHIND\x10\x10\x12 \n" +
-	"\x1cBOUND_REASON_TIERS_UNCLEARED\x10\x11B5Z3github.com/kvscout/kvscout/gen/kvscout/v1;kvscoutv1b\x06proto3"
+	"\x1cBOUND_REASON_TIERS_UNCLEARED\x10\x11\x12\x1f\n" +
+	"\x1bBOUND_REASON_RENDER_DIFFERS\x10\x18B5Z3github.com/kvscout/kvscout/gen/kvscout/v1;kvscoutv1b\x06proto3"
 
 var (
 	file_kvscout_v1_types_proto_rawDescOnce sync.Once
