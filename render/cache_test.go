@@ -184,9 +184,12 @@ func TestModels(t *testing.T) {
 	if err := m.Ready(); !errors.Is(err, ErrDown) {
 		t.Errorf("ready says %v", err)
 	}
-	for _, s := range m.States() {
-		if (s.Fault != nil) != (s.Model == "sick") {
-			t.Errorf("state %+v", s)
+	for model, r := range m.Reports() {
+		if (r.Fault != nil) != (model == "sick") || r.Calls != 1 {
+			t.Errorf("model %q: %+v", model, r)
 		}
+	}
+	if r := m.Reports()[""]; r.Cache.Misses != 1 {
+		t.Errorf("cache %+v", r.Cache)
 	}
 }

@@ -25,6 +25,8 @@ type Client struct {
 	probed    atomic.Pointer[Error] // the fault that the last probe of Watch found, nil for none
 	tokenizes atomic.Bool           // the server has no render routes but pathTokenize
 	counters  counters
+
+	fingerprint atomic.Pointer[string] // of the last answer; nil before it
 }
 
 var (
@@ -89,6 +91,9 @@ func (c *Client) Render(ctx context.Context, req Request) (Result, error) {
 	c.counters.ended(err)
 	if err != nil {
 		return Result{}, err
+	}
+	if last := c.fingerprint.Load(); last == nil || *last != got.fingerprint {
+		c.fingerprint.Store(&got.fingerprint)
 	}
 	return Result{Prompts: got.prompts, Renderer: c.name, Fingerprint: got.fingerprint, Duration: time.Since(start)}, nil
 }

@@ -34,31 +34,16 @@ func (m *Models) Serves(model string) bool {
 	return ok || m.Other != nil
 }
 
-// State is how one renderer does.
-type State struct {
-	// Model is whose renderer it is; empty for that of all others.
-	Model string
-	// Fault is why it cannot render, nil if it can.
-	Fault error
-}
-
-// States tells how each renderer does, by model, that of the others first.
-func (m *Models) States() []State {
-	var out []State
-	if m.Other != nil {
-		out = append(out, State{Fault: readyOf(m.Other)})
-	}
-	for _, model := range slices.Sorted(maps.Keys(m.ByModel)) {
-		out = append(out, State{Model: model, Fault: readyOf(m.ByModel[model])})
-	}
-	return out
-}
-
 // Ready is nil if every renderer is, else the first fault.
 func (m *Models) Ready() error {
-	for _, s := range m.States() {
-		if s.Fault != nil {
-			return s.Fault
+	if m.Other != nil {
+		if err := readyOf(m.Other); err != nil {
+			return err
+		}
+	}
+	for _, model := range slices.Sorted(maps.Keys(m.ByModel)) {
+		if err := readyOf(m.ByModel[model]); err != nil {
+			return err
 		}
 	}
 	return nil

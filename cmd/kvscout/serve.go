@@ -18,7 +18,6 @@ import (
 	"github.com/kvscout/kvscout/indexer"
 	"github.com/kvscout/kvscout/indexer/indexrpc"
 	"github.com/kvscout/kvscout/indexer/ingest"
-	"github.com/kvscout/kvscout/render"
 	"github.com/kvscout/kvscout/scorer/scorerpc"
 	"github.com/kvscout/kvscout/scorer/server"
 )
@@ -40,7 +39,7 @@ server: calls under way may finish within --shutdown-grace. A second signal ends
 A flag beats its variable (--listen: KVSCOUT_LISTEN), that beats the file of --config, which has the same names with
 underscores, "sources" for --source, and "workers", a list of workers. --source replaces "sources" and adds to "workers".
 
-` + specHelp,
+` + specHelp + "\n\n" + renderSpecHelp,
 		Example: `  kvscout serve --source id=w0,engine=vllm,model=qwen3,events=tcp://10.0.0.7:5557,replay=tcp://10.0.0.7:5558
   kvscout serve --config kvscout.yaml --listen unix:///run/kvscout.sock
   KVSCOUT_SOURCE="id=w0,engine=sglang,model=m,events=tcp://*:5557;id=w1,engine=sglang,model=m,events=tcp://*:5558" kvscout serve`,
@@ -56,11 +55,15 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	if err := o.resolve(cmd.Flags()); err != nil {
 		return err
 	}
-	renderer, err := o.newRenderer()
+	log := newLogger(cmd.ErrOrStderr(), o.logFormat, o.level)
+	renderers, err := o.render.newRenderers(o.maxPromptTokens, log)
 	if err != nil {
 		return err
 	}
-	log := newLogger(cmd.ErrOrStderr(), o.logFormat, o.level)
+	watching, stop := context.WithCancel(cmd.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); renderers.run(watching) }() // ended by stop, waited for on done
+	defer func() { stop(); <-done }()
 	if os.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	}
@@ -81,7 +84,7 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	if err := listenTo(fleet, o.workers, log); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	srv := newServer(o, index, fleet, renderer, log, start)
+	srv := newServer(o, index, fleet, renderers, log, start)
 	return serveOn(cmd.Context(), srv, listener, cmd.OutOrStdout())
 }
 
@@ -103,18 +106,24 @@ func listenTo(fleet *ingest.Fleet, workers []ingest.Worker, log *slog.Logger) er
 }
 
 // newServer puts the services together.
-func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, renderer render.Renderer, log *slog.Logger, start time.Time) *server.Server {
+func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, renderers *renderers, log *slog.Logger, start time.Time) *server.Server {
 	scores := scorerpc.New(index, fleet, scorerpc.Options{
-		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderer, Logger: log,
+		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderers.renderer(), Logger: log,
+		TenantHeader: o.render.tenantHeader, StripFields: o.render.stripFields,
+		TrustCallerTokens: o.render.trustCallerTokens, FlagFingerprints: o.render.mismatch == "flag",
 	})
 	return server.New(server.Options{
-		Score:  scores,
-		Index:  indexrpc.New(index, fleet, indexrpc.Options{MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, Start: start}),
-		Grace:  o.shutdownGrace,
-		Logger: log,
+		Score: scores,
+		Index: indexrpc.New(index, fleet, indexrpc.Options{
+			MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, RendererStats: renderers.stats, Start: start,
+		}),
+		Render:      scores,
+		RenderReady: renderers.ready,
+		Grace:       o.shutdownGrace,
+		Logger:      log,
 		// A token is at most 12 bytes of a JSON body; a call lasts as long as the renderer may.
 		ReadMaxBytes: max(server.DefaultReadMaxBytes, 16*o.maxPromptTokens),
-		CallTimeout:  max(server.DefaultCallTimeout, 2*o.rendererTimeout),
+		CallTimeout:  max(server.DefaultCallTimeout, o.render.callTimeout()),
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -13,7 +12,6 @@ import (
 	"github.com/kvscout/kvscout/events/stream"
 	"github.com/kvscout/kvscout/events/zmq"
 	"github.com/kvscout/kvscout/indexer/ingest"
-	"github.com/kvscout/kvscout/render"
 	"github.com/kvscout/kvscout/scorer"
 )
 
@@ -23,8 +21,7 @@ type serveOptions struct {
 	sources        []string
 	workers        []ingest.Worker // of the file and of sources, put together by resolve
 
-	renderer, rendererProtocol, rendererTokenFile string
-	rendererTimeout                               time.Duration
+	render renderOptions
 
 	logLevel, logFormat string
 	level               slog.Level // of logLevel
@@ -42,10 +39,7 @@ func (o *serveOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.listen, "listen", "127.0.0.1:9470", "`ADDRESS` to serve on: HOST:PORT or unix:///PATH; port 0 takes a free one")
 	f.StringVar(&o.config, "config", "", "YAML `FILE` with the same settings and the list of workers (default: none)")
 	f.StringArrayVar(&o.sources, "source", nil, "event `SPEC` of one rank of a worker, as described above; may be repeated (default: none)")
-	f.StringVar(&o.renderer, "renderer", "", "`URL` of the renderer that turns request bodies into tokens (default: none, bodies are refused)")
-	f.StringVar(&o.rendererProtocol, "renderer-protocol", render.ProtocolVLLM, "what the renderer speaks: vllm-render")
-	f.DurationVar(&o.rendererTimeout, "renderer-timeout", render.DefaultTimeout, "longest time for one render; bodies with media get 30s if that is more")
-	f.StringVar(&o.rendererTokenFile, "renderer-token-file", "", "`FILE` that holds the renderer's bearer token (default: none)")
+	o.render.register(f)
 	f.StringVar(&o.logLevel, "log-level", "info", "least level that is logged: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "text", "form of the log on standard error: text or json")
 	o.weights = scorer.DefaultWeights()
@@ -75,7 +69,7 @@ func (o *serveOptions) resolve(flags *pflag.FlagSet) error {
 		}
 	}
 	var err error
-	faults := []error{o.weights.Validate(), o.check()}
+	faults := []error{o.weights.Validate(), o.check(), o.render.check()}
 	if o.workers, err = assemble(fromFile, o.sources); err != nil {
 		faults = append(faults, err)
 	}
@@ -103,7 +97,7 @@ func (o *serveOptions) check() error {
 		name  string
 		value int64
 	}{
-		{"renderer-timeout", int64(o.rendererTimeout)}, {"stale-after", int64(o.staleAfter)},
+		{"stale-after", int64(o.staleAfter)},
 		{"max-orphan-blocks", int64(o.maxOrphanBlocks)}, {"max-payload-bytes", int64(o.maxPayloadBytes)},
 		{"max-prompt-tokens", int64(o.maxPromptTokens)}, {"shutdown-grace", int64(o.shutdownGrace)},
 	} {
@@ -112,28 +106,4 @@ func (o *serveOptions) check() error {
 		}
 	}
 	return errors.Join(faults...)
-}
-
-// newRenderer makes the client of the configured renderer; nil without one.
-func (o *serveOptions) newRenderer() (render.Renderer, error) {
-	if o.renderer == "" {
-		return nil, nil
-	}
-	token := ""
-	if o.rendererTokenFile != "" {
-		data, err := readBounded(o.rendererTokenFile, nil)
-		if err != nil {
-			return nil, err
-		}
-		token = strings.TrimSpace(string(data))
-	}
-	client, err := render.NewClient(render.Options{
-		URL: o.renderer, Protocol: o.rendererProtocol, BearerToken: token,
-		Timeout: o.rendererTimeout, MediaTimeout: max(o.rendererTimeout, render.DefaultMediaTimeout),
-		MaxTokens: max(o.maxPromptTokens, render.DefaultMaxTokens),
-	})
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return client, nil
 }

@@ -84,6 +84,9 @@ func (s *Service) stats(now time.Time) *kvscoutv1.Stats {
 	if s.opts.ScoreStats != nil {
 		out.Score = s.opts.ScoreStats()
 	}
+	if s.opts.RendererStats != nil {
+		out.Renderers = s.opts.RendererStats()
+	}
 	return out
 }
 

@@ -35,6 +35,10 @@ type Report struct {
 	Torn bool `json:"torn,omitempty"`
 	// Bad counts records that could not be used. What a lost message leaves unknown shows in the bounds.
 	Bad int `json:"bad,omitempty"`
+	// Rendered counts the requests that were predicted from their bodies, Differing those of them whose tokens are not the
+	// engine's; these are wrong, whatever was predicted.
+	Rendered  int `json:"rendered,omitempty"`
+	Differing int `json:"differing,omitempty"`
 }
 
 // Prediction is one request's answer beside the engine's number, in tokens.
@@ -48,11 +52,16 @@ type Prediction struct {
 	HasHost                     bool
 	Bound                       indexer.Bound
 	Wrong                       bool
+	// Differs: the tokens rendered are not those that the engine ran.
+	Differs bool
 }
 
 // Options of a verification. The zero value works.
 type Options struct {
 	Index indexer.Options
+	// Render, when set, makes the prompt of each recorded body, and the recorded tokens are only compared with it. A
+	// request without a body keeps its tokens. Its errors end the verification.
+	Render func(ctx context.Context, path string, body []byte) ([]uint32, []indexer.Feature, error)
 	// Observe, when set, sees every prediction.
 	Observe func(Prediction)
 	// Progress, when set, is told how much of the file was read, in bytes.

@@ -35,6 +35,15 @@ func (r *recordedRender) body() string {
 	return string(r.Base64)
 }
 
+// forRenderer is the body as the renderer gets it: without what only gateways know, and not asking for media tensors.
+func (r *recordedRender) forRenderer() string {
+	body := strings.Replace(r.body(), `"nvext": {"use_raw_prompt": true}, `, "", 1)
+	if strings.Contains(body, `"image_url"`) {
+		body = `{"return_mm_kwargs":false,` + body[1:]
+	}
+	return body
+}
+
 // answer is the recorded answer, or one around the recorded ids.
 func (r *recordedRender) answer(t testing.TB) []byte {
 	if r.Response != nil {
@@ -85,7 +94,7 @@ type renderer struct {
 func startRenderer(t testing.TB) *renderer {
 	r := &renderer{t: t, answers: make(map[string]*recordedRender)}
 	for _, rec := range recordedRenders(t) {
-		r.answers[rec.Path+"/render "+rec.body()] = rec
+		r.answers[rec.Path+"/render "+rec.forRenderer()] = rec
 	}
 	r.Server = httptest.NewServer(r)
 	t.Cleanup(r.Close)
@@ -98,6 +107,7 @@ func (r *renderer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	fault, rec := r.fault, r.answers[req.URL.Path+" "+string(body)]
 	r.mu.Unlock()
 	switch {
+	case req.URL.Path == "/health" && fault == nil:
 	case fault != nil:
 		fault(w, req)
 	case rec == nil:
@@ -174,9 +184,9 @@ func TestRule14_RendererFaults(t *testing.T) {
 	t.Parallel()
 	r := startRenderer(t)
 	e := startEngine(t, engineConfig{id: "w0", model: renderedModel, replay: true})
-	s := serveFleet(t, []*engine{e}, "--renderer", r.URL, "--renderer-timeout", "2s")
+	s := serveFleet(t, []*engine{e}, "--renderer", r.URL, "--renderer-timeout", "2s", "--renderer-health-interval", "20ms")
 	s.inState(t, "w0", 0, stateLive)
-	rec := recordedRenders(t)[0]
+	rec, other := recordedRenders(t)[0], recordedRenders(t)[1]
 
 	says := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -226,7 +236,21 @@ func TestRule14_RendererFaults(t *testing.T) {
 	s.fails(t, scoreMethod, obj{"model": renderedModel, "httpRequest": obj{"path": "/v1/embeddings", "body": []byte(rec.body())}},
 		failure{400, "invalid_argument", "BAD_PATH"})
 	renderAndServe(t, s, e, rec)
+	eventually(t, "rendering is ready", func() bool { return s.renders(t) })
 	r.Close()
-	s.fails(t, scoreMethod, httpRequest(rec), down)
+	s.fails(t, scoreMethod, httpRequest(other), down)
+	eventually(t, "rendering is not ready", func() bool { return !s.renders(t) })
+	renderAndServe(t, s, e, rec) // at hand
 	same(t, "tokens need no renderer", s.score(t, "w0", span(1, 9)), answer{0, 0, exact, ""})
+}
+
+// renders says whether the health of rendering is good.
+func (s *server) renders(t testing.TB) bool {
+	t.Helper()
+	status, b, err := s.post("grpc.health.v1.Health/Check", asJSON(t, obj{"service": "kvscout.v1.RenderService"}))
+	var said struct{ Status string }
+	if err != nil || status != http.StatusOK || json.Unmarshal(b, &said) != nil {
+		t.Fatalf("health: status %d, %v: %s", status, err, b)
+	}
+	return said.Status == "SERVING_STATUS_SERVING"
 }

@@ -57,7 +57,7 @@ func TestScoreRequest_BadIdsCanBeSeen(t *testing.T) {
 // Connect GET is offered only for methods marked without side effects.
 func TestMethods_WithoutSideEffects(t *testing.T) {
 	want := map[string]bool{
-		"Score":          true, "Render": true,
+		"Score": true, "Render": true,
 		"RegisterWorker": false, "DeregisterWorker": false, "ListWorkers": true,
 		"GetStats": true, "StreamStats": false, "Inspect": true, "Publish": false,
 	}
