@@ -20,12 +20,12 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 
 bin := .tools/bin
 
-.PHONY: .venv all help build test test-race fuzz bench bench-peers generate generate-check breaking lint vuln demo release clean distclean
+.PHONY: .venv all help build test test-race fuzz bench bench-peers e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
 
 all: test lint ## test, then lint (what plain `make` does)
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo 'variables: FUZZTIME=$(FUZZTIME) BENCH=$(BENCH) REPS=$(REPS) PEERS=$(PEERS) TRACE=$(TRACE) TESTFLAGS=$(TESTFLAGS) AGAINST=$(AGAINST) VERSION=$(VERSION)'
 
@@ -73,6 +73,9 @@ lint: $(bin)/staticcheck $(bin)/buf ## check formatting, vet, staticcheck, proto
 
 vuln: $(bin)/govulncheck ## check for known vulnerabilities, if their database can be reached
 	tools/vuln.sh $(bin)/govulncheck
+
+e2e-vllm-render: build ## compare with a real vLLM render server (installs one; VLLM=PROGRAM takes yours); not in CI
+	tools/e2e-vllm-render.sh .tools/vllm-render test/testdata/render/render-vllm-0.32-qwen3.jsonl
 
 demo: build ## show the whole on this machine: simulated engines, a server, scores
 	./examples/demo/demo.sh
