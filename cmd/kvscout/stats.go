@@ -128,7 +128,27 @@ func printStats(w io.Writer, s *kvscoutv1.Stats) error {
 		fmt.Fprintf(w, ", %d messages of unknown topics", s.GetTopicMismatches())
 	}
 	fmt.Fprintf(w, "\nscores: %d requests, errors: %s\n", s.GetScore().GetRequests(), counts(s.GetScore().GetErrors()))
+	if err := printRenderers(w, s.GetRenderers()); err != nil {
+		return err
+	}
 	return printSources(w, s.GetSources())
+}
+
+// printRenderers has one line for each renderer; nothing without any.
+func printRenderers(w io.Writer, renderers []*kvscoutv1.RendererStats) error {
+	if len(renderers) == 0 {
+		return nil
+	}
+	t := newTable(w, "MODEL", "RENDERER", "READY", "CALLS", "CACHED", "MEMORY", "ERRORS", "FAULT")
+	for _, r := range renderers {
+		model := r.GetModel()
+		if model == "" {
+			model = "(others)"
+		}
+		t.row(model, r.GetRenderer(), r.GetReady(), r.GetCalls(), r.GetCacheHits(), r.GetMemoryBytes()+r.GetCacheBytes(),
+			counts(r.GetErrors()), orDash(r.GetError()))
+	}
+	return t.flush()
 }
 
 // printSources has one line for each source.
