@@ -189,8 +189,12 @@ func TestServeRenders(t *testing.T) {
 		t.Errorf("the renderer got %q, want %q", got, want)
 	}
 	const body = `{ "messages": [],  "model":"m" }`
-	wants(t, ok(t, "score", "--server", address, "--body", writeFile(t, "b.json", body)), "prompt 40 tokens")
+	wants(t, ok(t, "score", "--server", address, "--body", writeFile(t, "b.json", body), "--return-tokens", "--json"),
+		`"packed":"ZAAAAGUAAABmAAAA`) // Python: base64.b64encode(struct.pack('<3i', 100, 101, 102))
 	if got, want := <-bodies, "/v1/chat/completions/render "+body; got != want {
 		t.Errorf("the renderer got %q, want %q", got, want)
 	}
+	// It is at hand now. A tenant has nothing of it.
+	wants(t, ok(t, "score", "--server", address, "--body", writeFile(t, "b.json", body), "--header", "X-Tenant-Id=a"), " 0     0 ")
+	wants(t, ok(t, "stats", "--server", address), "(others)", "vllm-render@", "true", " 2      1 ")
 }

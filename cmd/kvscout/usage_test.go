@@ -30,7 +30,7 @@ var contract = map[string][]string{
 		"renderer-health-interval", "render-model", "render-reload-interval", "render-cache-bytes", "render-cache-ttl",
 		"tenant-header", "strip-field", "trust-caller-tokens", "fingerprint-mismatch"},
 	"score": {"server", "model", "body", "path", "tokens", "prompt", "hashes", "block-size", "adapter", "cache-salt",
-		"cache-salt-file", "extra-key", "candidate", "role", "protocol", "json"},
+		"cache-salt-file", "extra-key", "candidate", "role", "protocol", "json", "header", "prompt-index", "return-tokens"},
 	"workers":        {"server", "json"},
 	"workers add":    {"server", "source", "alias", "label", "role"},
 	"workers remove": {"server", "rank"},
