@@ -28,10 +28,23 @@ func newModel(m *modelFile, rawBytes bool) (*bpe, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := b.vocab.get(string(metaspaceRune)); ok && !b.bytes {
+	if _, ok := b.vocab.get(string(metaspaceRune)); ok && !b.bytes && joined != nil && b.keepsAll() {
 		b.joined = newCharset(joined)
 	}
 	return b, nil
+}
+
+// keepsAll: no character of a word is dropped, so what stands apart in a word stands apart in its symbols.
+func (b *bpe) keepsAll() bool {
+	if b.unknownOK {
+		return true
+	}
+	for c := range 256 {
+		if _, ok := b.tokenID(byteToken(byte(c))); !ok {
+			return false
+		}
+	}
+	return b.byteFallback
 }
 
 // vocabLen is how many tokens the file's vocab has.
@@ -112,7 +125,8 @@ func (b *bpe) findLetters() {
 	}
 }
 
-// readMerges fills merges and returns the characters that a merged token has right before ▁.
+// readMerges fills merges and returns the characters that a merged token has right before ▁. It returns nil if a token
+// merges that stands for other text than its own: that of a byte, or unknown.
 func (b *bpe) readMerges(raw json.RawMessage) (joined ranges, err error) {
 	var list []byte // the words, and where they end: kept until the number of merges is known
 	var ends []int
@@ -135,7 +149,7 @@ func (b *bpe) readMerges(raw json.RawMessage) (joined ranges, err error) {
 		return nil, badFile("merges of two forms")
 	}
 	b.merges = newMerges(len(ends) / 2)
-	before := map[rune]bool{}
+	before, whole := map[rune]bool{}, true
 	start := 0
 	for i := 0; i < len(ends); i += 2 {
 		both := string(list[start:ends[i+1]])
@@ -151,11 +165,21 @@ func (b *bpe) readMerges(raw json.RawMessage) (joined ranges, err error) {
 		}
 		b.merges.put(ids[0], ids[1], uint32(i/2), ids[2])
 		beforeMetaspace(both, before)
+		whole = whole && !b.standsIn(both[:mid], ids[0]) && !b.standsIn(both[mid:], ids[1])
 	}
+	if !whole {
+		return nil, nil
+	}
+	joined = ranges{}
 	for r := range before {
 		joined = append(joined, runeRange{r, r})
 	}
-	return union(joined), nil
+	return append(ranges{}, union(joined)...), nil
+}
+
+// standsIn says whether a token is that of a byte or the unknown one.
+func (b *bpe) standsIn(word string, id uint32) bool {
+	return b.unknownOK && id == b.unknownID || len(word) == len("<0x00>") && strings.HasPrefix(word, "<0x")
 }
 
 // beforeMetaspace adds the characters that word has right before ▁.
