@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/kvscout/kvscout/render"
+	"github.com/kvscout/kvscout/render/hub"
 )
 
 // fingerprintScheme marks our fingerprints, which are not comparable with those that engines state.
@@ -32,7 +33,7 @@ func (r *Renderer) Swap(dir string) error {
 
 // loadLocked loads the files of dir and puts them into use. Needs r.mu.
 func (r *Renderer) loadLocked(dir string) error {
-	r.stamp = stamp(dir) // before they are read: a change while they are is then seen
+	r.stamp = hub.Stamp(dir) // before they are read: a change while they are is then seen
 	next, err := r.open(dir)
 	if err != nil {
 		fault := failf(render.ReasonUnusable, "%v", err)
@@ -50,7 +51,7 @@ func (r *Renderer) loadLocked(dir string) error {
 }
 
 func (r *Renderer) open(dir string) (*loaded, error) {
-	files, err := readFiles(dir)
+	files, err := hub.Read(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (r *Renderer) open(dir string) (*loaded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	return &loaded{model: m, fingerprint: fingerprintScheme + files.digest(r.opts.Profile)}, nil
+	return &loaded{model: m, fingerprint: fingerprintScheme + files.Digest(r.opts.Profile)}, nil
 }
 
 // Watch looks at the files at each interval, until ctx ends, and loads them when they have changed. It tells each
@@ -82,7 +83,7 @@ func (r *Renderer) Watch(ctx context.Context, interval time.Duration, tell func(
 func (r *Renderer) reload() (tried bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if stamp(r.dir) == r.stamp {
+	if hub.Stamp(r.dir) == r.stamp {
 		return false, nil
 	}
 	return true, r.loadLocked(r.dir)

@@ -1,4 +1,4 @@
-package local
+package hub
 
 import (
 	"crypto/sha256"
@@ -36,15 +36,31 @@ const (
 	maxTemplates     = 64
 )
 
+// What callers match.
+var (
+	// ErrBadFile: a file is missing, cannot be read, or is not what its name says.
+	ErrBadFile = errors.New("bad model files")
+	// ErrUnsupported: the files are in order, but it is not known what an engine makes of them. The text names it.
+	ErrUnsupported = errors.New("model is not supported in process")
+)
+
 // errMissing is a file without which nothing can be rendered.
 var errMissing = errors.New("file is missing")
 
-// files are what was read of a directory, by name. A file that does not exist is absent.
-type files map[string][]byte
+// Files are what was read of a directory, by name. A file that does not exist is absent.
+type Files map[string][]byte
 
-// readFiles reads the files of a directory at once.
-func readFiles(dir string) (files, error) {
-	out := make(files)
+// Read reads the files of a directory at once. It errs with ErrBadFile.
+func Read(dir string) (Files, error) {
+	out, err := read(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadFile, err)
+	}
+	return out, nil
+}
+
+func read(dir string) (Files, error) {
+	out := make(Files)
 	names := []string{fileTokenizer, fileConfig, fileTemplate, fileSpecials, fileGeneration, fileModel, fileTekken}
 	more, err := templateNames(dir)
 	if err != nil {
@@ -117,8 +133,8 @@ func readFile(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// stamp changes when a file of the directory does, as far as names, sizes and times tell.
-func stamp(dir string) string {
+// Stamp changes when a file of the directory does, as far as names, sizes and times tell.
+func Stamp(dir string) string {
 	h := sha256.New()
 	names := []string{fileTokenizer, fileConfig, fileTemplate, fileSpecials, fileGeneration, fileModel, fileTekken}
 	more, err := templateNames(dir)
@@ -136,8 +152,8 @@ func stamp(dir string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// digest identifies contents and settings: equal digests render alike.
-func (f files) digest(settings string) string {
+// Digest identifies contents and settings: equal digests render alike.
+func (f Files) Digest(settings string) string {
 	h := sha256.New()
 	put := func(b []byte) {
 		var n [8]byte
