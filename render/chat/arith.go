@@ -338,13 +338,23 @@ func unary(op string, v pyval.Value) (pyval.Value, error) {
 	return pyval.Int(b), nil
 }
 
+// equal is a == b, paid for.
+func (st *state) equal(a, b pyval.Value) (bool, error) {
+	same, visits, err := pyval.Equal(a, b)
+	if err == nil {
+		err = st.step(visits)
+	}
+	return same, err
+}
+
 // compare is one comparison of a chain.
 func (st *state) compare(op string, a, b pyval.Value) (bool, error) {
 	switch op {
 	case "==":
-		return pyval.Equal(a, b), st.step(1)
+		return st.equal(a, b)
 	case "!=":
-		return !pyval.Equal(a, b), st.step(1)
+		same, err := st.equal(a, b)
+		return !same, err
 	case "in":
 		return st.contains(b, a)
 	case "not in":
@@ -356,7 +366,10 @@ func (st *state) compare(op string, a, b pyval.Value) (bool, error) {
 			return false, u.fail()
 		}
 	}
-	order, ok, err := pyval.Compare(a, b)
+	order, ok, visits, err := pyval.Compare(a, b)
+	if err == nil {
+		err = st.step(visits)
+	}
 	if err != nil || !ok {
 		return false, err
 	}
@@ -393,12 +406,9 @@ func (st *state) contains(v, item pyval.Value) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := st.step(1 + len(items)); err != nil {
-		return false, err
-	}
 	for _, i := range items {
-		if pyval.Equal(i, item) {
-			return true, nil
+		if same, err := st.equal(i, item); same || err != nil {
+			return same, err
 		}
 	}
 	return false, nil

@@ -202,7 +202,7 @@ func charAt(s string, i int) (pyval.Value, bool) {
 	return s[i : i+1], true
 }
 
-// sliceOf is object[start:stop:step].
+// sliceOf is object[start:stop:step]. Jinja leaves it to Python, so it fails where a key would be undefined.
 func (st *state) sliceOf(object pyval.Value, s *sliceExpr, e *env) (pyval.Value, error) {
 	var bound [3]*int
 	for i, x := range []expr{s.start, s.stop, s.step} {
@@ -218,8 +218,7 @@ func (st *state) sliceOf(object pyval.Value, s *sliceExpr, e *env) (pyval.Value,
 		}
 		n, ok := indexOf(v)
 		if !ok {
-			// Python raises TypeError, which getitem answers with an undefined value.
-			return st.noSlice(object)
+			return nil, failf("slice indices must be integers or None")
 		}
 		bound[i] = &n
 	}
@@ -252,7 +251,7 @@ func (st *state) noSlice(object pyval.Value) (pyval.Value, error) {
 	case *rangeObject, markup:
 		return nil, unsupportedf("slice of %s", typeName(object))
 	}
-	return &undefined{hint: typeName(object) + " has no such element"}, nil
+	return nil, failf("%s cannot be sliced", typeName(object))
 }
 
 // slicePlan gives the first index of a slice of n items and how many items it has (PySlice_AdjustIndices).

@@ -20,13 +20,26 @@ func (t *Template) LoopsOverContent() bool {
 type detector struct {
 	root   *root
 	failed bool
+	visits int
+}
+
+// maxVisits bounds the search: templates of thousands of macros or aliases are no templates.
+const maxVisits = 20_000_000
+
+func (d *detector) walk(n node, visit func(node) bool) {
+	walk(n, func(n node) bool {
+		if d.visits++; d.visits > maxVisits {
+			d.failed = true
+		}
+		return !d.failed && visit(n)
+	})
 }
 
 // aliases gives a variable and what it, or a part of it, is assigned to.
 func (d *detector) aliases(name string) []string {
 	found := []string{name}
 	for queue := []string{name}; len(queue) > 0 && !d.failed; queue = queue[1:] {
-		walk(d.root, func(n node) bool {
+		d.walk(d.root, func(n node) bool {
 			s, ok := n.(*setStmt)
 			if !ok || d.failed || !accesses(s.value, queue[0], "") {
 				return !d.failed
@@ -49,7 +62,7 @@ func (d *detector) aliases(name string) []string {
 // loopTargets gives the variables of loops over one of the names.
 func (d *detector) loopTargets(names []string) []string {
 	var found []string
-	walk(d.root, func(n node) bool {
+	d.walk(d.root, func(n node) bool {
 		loop, ok := n.(*forStmt)
 		if !ok || d.failed || !accessesAny(loop.iter, names, "") {
 			return !d.failed
@@ -70,13 +83,13 @@ func (d *detector) loopTargets(names []string) []string {
 func (d *detector) contentLoop(items []string) bool {
 	inMacro := map[*forStmt]bool{}
 	contentOf := map[*forStmt]map[string]bool{}
-	walk(d.root, func(n node) bool {
+	d.walk(d.root, func(n node) bool {
 		m, ok := n.(*macroStmt)
 		if !ok {
 			return true
 		}
 		given := d.contentParams(m, items)
-		walk(m, func(n node) bool {
+		d.walk(m, func(n node) bool {
 			if loop, ok := n.(*forStmt); ok {
 				inMacro[loop] = true
 				if len(given) > 0 {
@@ -88,7 +101,7 @@ func (d *detector) contentLoop(items []string) bool {
 		return true
 	})
 	found := false
-	walk(d.root, func(n node) bool {
+	d.walk(d.root, func(n node) bool {
 		loop, ok := n.(*forStmt)
 		if !ok || found || d.failed {
 			return !found && !d.failed
@@ -107,7 +120,7 @@ func (d *detector) contentLoop(items []string) bool {
 // contentParams gives the parameters of a macro that some call gives item.content.
 func (d *detector) contentParams(m *macroStmt, items []string) map[string]bool {
 	given := map[string]bool{}
-	walk(d.root, func(n node) bool {
+	d.walk(d.root, func(n node) bool {
 		call, ok := n.(*callExpr)
 		if !ok {
 			return true

@@ -1,8 +1,11 @@
 package chat
 
 import (
+	"context"
 	"errors"
 	"fmt"
+
+	"github.com/kvscout/kvscout/render/pyval"
 )
 
 // What an *Error matches with errors.Is.
@@ -67,6 +70,12 @@ func located(err error, line int) error {
 	}
 	if errors.Is(err, errBreak) || errors.Is(err, errContinue) {
 		return err
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if errors.Is(err, pyval.ErrTooBig) {
+		return &Error{kind: ErrLimit, Line: line, Detail: err.Error()}
 	}
 	return &Error{kind: ErrTemplate, Line: line, Detail: err.Error()}
 }

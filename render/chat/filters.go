@@ -84,7 +84,7 @@ func filterTojson(st *state, v pyval.Value, a arguments) (pyval.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := pyval.Dump{MaxBytes: st.text}
+	o := pyval.Dump{}
 	o.EnsureASCII = p[0] != nil && pyval.Truth(p[0])
 	o.SortKeys = p[3] != nil && pyval.Truth(p[3])
 	switch indent := p[1].(type) {
@@ -217,6 +217,9 @@ func filterInt(_ *state, v pyval.Value, a arguments) (pyval.Value, error) {
 	case *undefined:
 		return nil, x.fail()
 	case string:
+		if foreignDigits(x) {
+			return nil, unsupportedf("number in digits other than ASCII")
+		}
 		if n, ok := parseInt(x, base); ok {
 			return n, nil
 		}
@@ -239,6 +242,10 @@ func filterInt(_ *state, v pyval.Value, a arguments) (pyval.Value, error) {
 		return pyval.Int(b), nil
 	}
 	return def, nil
+}
+
+func foreignDigits(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 && isDecimalRune(r) }) >= 0
 }
 
 // parseInt is int(s, base) for ASCII digits; ok is false where Python raises ValueError.
@@ -299,6 +306,9 @@ func filterFloat(_ *state, v pyval.Value, a arguments) (pyval.Value, error) {
 	case *undefined:
 		return nil, x.fail()
 	case string:
+		if foreignDigits(x) {
+			return nil, unsupportedf("number in digits other than ASCII")
+		}
 		if f, ok := parseFloat(x); ok {
 			return f, nil
 		}

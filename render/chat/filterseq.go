@@ -165,14 +165,14 @@ func filterMap(st *state, v pyval.Value, a arguments) (pyval.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &iterator{next: func() (pyval.Value, bool, error) {
+	return it.over(func() (pyval.Value, bool, error) {
 		item, ok, err := it.next()
 		if err != nil || !ok {
 			return nil, false, err
 		}
 		item, err = get(st, item)
 		return item, err == nil, err
-	}}, nil
+	})
 }
 
 func mapper(a arguments) (getter, error) {
@@ -185,7 +185,7 @@ func mapper(a arguments) (getter, error) {
 			case "default":
 				def = k.value
 			default:
-				return nil, failf("unexpected keyword argument '%s'", k.name)
+				return nil, failf("unexpected keyword argument")
 			}
 		}
 		if attribute == nil {
@@ -243,7 +243,7 @@ func selector(keep, byAttr bool) filterFunc {
 		if err != nil {
 			return nil, err
 		}
-		return &iterator{next: func() (pyval.Value, bool, error) {
+		return it.over(func() (pyval.Value, bool, error) {
 			for {
 				item, ok, err := it.next()
 				if err == nil {
@@ -264,7 +264,7 @@ func selector(keep, byAttr bool) filterFunc {
 					return item, true, nil
 				}
 			}
-		}}, nil
+		})
 	}
 }
 

@@ -128,7 +128,7 @@ func filterUnique(st *state, v pyval.Value, a arguments) (pyval.Value, error) {
 		return nil, err
 	}
 	var known seen
-	return &iterator{next: func() (pyval.Value, bool, error) {
+	return it.over(func() (pyval.Value, bool, error) {
 		for {
 			item, ok, err := it.next()
 			if err != nil || !ok {
@@ -143,7 +143,7 @@ func filterUnique(st *state, v pyval.Value, a arguments) (pyval.Value, error) {
 				return item, fresh, err
 			}
 		}
-	}}, nil
+	})
 }
 
 // extreme is min or max: the first item whose key no other is beyond.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,5 +123,42 @@ func checkKind(t *testing.T, id, want string, err error) {
 	}
 	if !errors.Is(err, chat.ErrTemplate) {
 		t.Errorf("%s: %v, want ErrTemplate for %s", id, err, want)
+	}
+}
+
+// notExact are the snippets that we refuse, at load or when they run, though Jinja renders them.
+var notExact = []string{
+	"'nosuch' is filter", "'a' is odd", ".__class__", "{{ self }}", "'٣'|int",
+}
+
+// TestSnippets renders small templates, each about one behaviour of Jinja, as Jinja did.
+func TestSnippets(t *testing.T) {
+	s := oracle(t, "snippets.json.zst")
+	v := vars(dict(s, "vars"))
+	list, _ := s.Get("snippets")
+	for _, item := range list.(*pyval.List).Items {
+		want := item.(*pyval.Dict)
+		src := str(want, "src")
+		tmpl, err := chat.Parse(src, chat.WithClock(frozen))
+		if _, broken := want.Get("syntax"); broken {
+			if err == nil {
+				t.Errorf("%q compiles, in Jinja it does not", src)
+			}
+			continue
+		}
+		var got string
+		if err == nil {
+			got, err = tmpl.Execute(context.Background(), v)
+		}
+		if errors.Is(err, chat.ErrUnsupported) || errors.Is(err, chat.ErrSyntax) {
+			if !slices.ContainsFunc(notExact, func(s string) bool { return strings.Contains(src, s) }) {
+				t.Errorf("%q: %v", src, err)
+			}
+			continue
+		}
+		checkOutcome(t, src, want, got, err)
+	}
+	if n := len(list.(*pyval.List).Items); n < 990 {
+		t.Errorf("%d snippets, want at least 990", n)
 	}
 }

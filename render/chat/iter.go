@@ -7,7 +7,19 @@ import (
 // iterator is a Python generator: its items are made as they are asked for, once.
 type iterator struct {
 	opaque
-	next func() (v pyval.Value, ok bool, err error)
+	next  func() (v pyval.Value, ok bool, err error)
+	depth int // generators that this one draws from
+}
+
+// maxGenerators bounds how many generators draw from each other.
+const maxGenerators = 200
+
+// over makes a generator that draws from it.
+func (i *iterator) over(next func() (v pyval.Value, ok bool, err error)) (*iterator, error) {
+	if i.depth >= maxGenerators {
+		return nil, limitf("more than %d generators deep", maxGenerators)
+	}
+	return &iterator{next: next, depth: i.depth + 1}, nil
 }
 
 func (*iterator) PyType() string                   { return "generator" }

@@ -155,7 +155,7 @@ func tagWord(s, word string) int {
 // raw reads the text up to {% endraw %}.
 func (l *lexer) raw() error {
 	rest := l.src[l.pos:]
-	for from := 0; ; {
+	for from := 0; rest != ""; { // Jinja asks for no end if nothing follows
 		i := strings.Index(rest[from:], "{%")
 		if i < 0 {
 			return l.fail("missing end of raw directive")
@@ -178,6 +178,7 @@ func (l *lexer) raw() error {
 		l.advance(at + n + end)
 		return nil
 	}
+	return nil
 }
 
 // tagEnd matches the end of a tag at the start of s and gives its length, or 0: +END, -END\s*, or END\n? (trim_blocks).
@@ -204,6 +205,9 @@ func tagEnd(s, end string) int {
 func (l *lexer) comment() error {
 	rest := l.src[l.pos:]
 	i := strings.Index(rest, "#}")
+	if rest == "" {
+		return nil
+	}
 	if i < 0 {
 		return l.fail("missing end of comment tag")
 	}

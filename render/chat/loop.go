@@ -3,7 +3,6 @@ package chat
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/kvscout/kvscout/render/pyval"
 )
@@ -86,7 +85,7 @@ type loopObject struct {
 	items   []pyval.Value
 	index   int // from 0
 	depth   int
-	changed []pyval.Value // the last arguments of loop.changed, nil before the first
+	changed *pyval.Tuple // the last arguments of loop.changed, nil before the first
 }
 
 func (l *loopObject) PyType() string { return "LoopContext" }
@@ -148,11 +147,14 @@ func (l *loopObject) cycle(_ *state, a arguments) (pyval.Value, error) {
 	return a.pos[l.index%len(a.pos)], nil
 }
 
-func (l *loopObject) hasChanged(_ *state, a arguments) (pyval.Value, error) {
-	if l.changed != nil && slices.EqualFunc(l.changed, a.pos, pyval.Equal) {
-		return false, nil
+func (l *loopObject) hasChanged(st *state, a arguments) (pyval.Value, error) {
+	now := &pyval.Tuple{Items: a.pos}
+	if l.changed != nil {
+		if same, err := st.equal(l.changed, now); same || err != nil {
+			return false, err
+		}
 	}
-	l.changed = append([]pyval.Value{}, a.pos...)
+	l.changed = now
 	return true, nil
 }
 

@@ -97,7 +97,7 @@ func (m *macro) bind(a arguments, e *env) error {
 		}
 		e.vars[m.info.kwargs] = d
 	} else if len(kw) > 0 {
-		return failf("macro '%s' takes no keyword argument '%s'", m.name, kw[0].name)
+		return failf("macro '%s' takes no such keyword argument", m.name)
 	}
 	if m.info.varargs >= 0 {
 		e.vars[m.info.varargs] = pyval.NewTuple(a.pos[n:]...)

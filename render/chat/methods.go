@@ -80,11 +80,15 @@ func listCount(st *state, self pyval.Value, a arguments) (pyval.Value, error) {
 	items, _ := st.items(self)
 	n := int64(0)
 	for _, item := range items {
-		if pyval.Equal(item, v[0]) {
+		same, err := st.equal(item, v[0])
+		if err != nil {
+			return nil, err
+		}
+		if same {
 			n++
 		}
 	}
-	return n, st.step(len(items))
+	return n, nil
 }
 
 func listIndex(st *state, self pyval.Value, a arguments) (pyval.Value, error) {
@@ -94,8 +98,8 @@ func listIndex(st *state, self pyval.Value, a arguments) (pyval.Value, error) {
 	}
 	items, _ := st.items(self)
 	for i, item := range items {
-		if pyval.Equal(item, v[0]) {
-			return int64(i), st.step(i)
+		if same, err := st.equal(item, v[0]); same || err != nil {
+			return int64(i), err
 		}
 	}
 	return nil, failf("value is not in list")

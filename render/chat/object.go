@@ -96,7 +96,7 @@ next:
 				continue next
 			}
 		}
-		return nil, failf("%s got an unexpected keyword argument '%s'", what, k.name)
+		return nil, failf("%s got an unexpected keyword argument", what)
 	}
 	return values, nil
 }
@@ -121,9 +121,15 @@ func (n *namespace) PyStr() (string, error)         { return n.PyRepr() }
 
 func (n *namespace) PyRepr() (string, error) {
 	for _, e := range n.attrs.Entries() {
-		if e.Value == n { // Python, too, runs out of stack
-			return "", failf("namespace holds itself")
+		switch v := e.Value.(type) {
+		case *pyval.List:
+			if len(v.Items) == 0 {
+				continue
+			}
+		case pyval.None, bool, int64, float64, string:
+			continue
 		}
+		return "", unsupportedf("text of a namespace with values in values") // it may hold itself
 	}
 	s, err := pyval.Repr(&n.attrs)
 	return "<Namespace " + s + ">", err

@@ -17,6 +17,9 @@ func resolve(t *root) (free map[string]bool, err error) {
 		return nil, err
 	}
 	t.frame = r.finish(s)
+	if r.free["self"] {
+		return nil, errAt(ErrUnsupported, 0, "variable 'self'")
+	}
 	return r.free, nil
 }
 

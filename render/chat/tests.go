@@ -85,7 +85,10 @@ func parity(want int64) testFunc {
 			return false, unsupportedf("parity of a text")
 		}
 		m, err := st.binary("%", v, int64(2))
-		return err == nil && pyval.Equal(m, want), err
+		if err != nil {
+			return false, err
+		}
+		return st.equal(m, want)
 	}
 }
 
@@ -98,7 +101,10 @@ func testDivisibleBy(st *state, v pyval.Value, a arguments) (bool, error) {
 		return false, unsupportedf("divisibility of a text")
 	}
 	m, err := st.binary("%", v, p[0])
-	return err == nil && pyval.Equal(m, int64(0)), err
+	if err != nil {
+		return false, err
+	}
+	return st.equal(m, int64(0))
 }
 
 func testCase(upper bool) testFunc {

@@ -11,14 +11,29 @@ import (
 // maxDepth bounds recursion over nested values. It is above what Parse lets in.
 const maxDepth = 2000
 
-// ErrDepth says that values are nested deeper than we follow.
-var ErrDepth = errors.New("nested too deeply")
+// maxVisits bounds what Equal, Compare and Hashable look at. A value that a template builds may hold another one twice,
+// that one a third twice, and so on: what looks small is endless.
+const maxVisits = 1 << 22
 
-// Equal is a == b. Values nested beyond every bound are unequal.
-func Equal(a, b Value) bool { return equal(a, b, maxDepth) }
+// ErrTooBig says that values are nested deeper, or have more parts, than we follow.
+var ErrTooBig = errors.New("value is too deep or too large")
 
-func equal(a, b Value, depth int) bool {
-	if depth == 0 {
+// comparer counts what is left to look at; below zero the answer is worthless.
+type comparer struct{ left int }
+
+// Equal is a == b; visits is how many values that took. It errs with ErrTooBig.
+func Equal(a, b Value) (same bool, visits int, err error) {
+	c := comparer{maxVisits}
+	same = c.equal(a, b, maxDepth)
+	if c.left < 0 {
+		return false, maxVisits, ErrTooBig
+	}
+	return same, maxVisits - c.left, nil
+}
+
+func (c *comparer) equal(a, b Value, depth int) bool {
+	if c.left--; c.left < 0 || depth == 0 {
+		c.left = -1
 		return false
 	}
 	switch x := a.(type) {
@@ -31,13 +46,13 @@ func equal(a, b Value, depth int) bool {
 		}
 	case *List:
 		y, ok := b.(*List)
-		return ok && equalItems(x.Items, y.Items, depth)
+		return ok && c.equalItems(x.Items, y.Items, depth)
 	case *Tuple:
 		y, ok := b.(*Tuple)
-		return ok && equalItems(x.Items, y.Items, depth)
+		return ok && c.equalItems(x.Items, y.Items, depth)
 	case *Dict:
 		y, ok := b.(*Dict)
-		return ok && equalDicts(x, y, depth)
+		return ok && c.equalDicts(x, y, depth)
 	case Object:
 		return x.PyEqual(b)
 	}
@@ -47,29 +62,29 @@ func equal(a, b Value, depth int) bool {
 	if !isNumber(a) || !isNumber(b) {
 		return false
 	}
-	c, ok := compareNumbers(a, b)
-	return ok && c == 0
+	order, ok := compareNumbers(a, b)
+	return ok && order == 0
 }
 
-func equalItems(x, y []Value, depth int) bool {
+func (c *comparer) equalItems(x, y []Value, depth int) bool {
 	if len(x) != len(y) {
 		return false
 	}
 	for i := range x {
-		if !equal(x[i], y[i], depth-1) {
+		if !c.equal(x[i], y[i], depth-1) {
 			return false
 		}
 	}
 	return true
 }
 
-func equalDicts(x, y *Dict, depth int) bool {
+func (c *comparer) equalDicts(x, y *Dict, depth int) bool {
 	if x.Len() != y.Len() {
 		return false
 	}
 	for _, e := range x.entries {
 		v, ok, err := y.Lookup(e.Key)
-		if err != nil || !ok || !equal(e.Value, v, depth-1) {
+		if err != nil || !ok || !c.equal(e.Value, v, depth-1) {
 			return false
 		}
 	}
@@ -85,44 +100,48 @@ func isNumber(v Value) bool {
 }
 
 // Compare orders a and b as Python's < does: negative, zero, positive. ok is false if neither is less, more or equal
-// (NaN). It errs with ErrType where Python has no order.
-func Compare(a, b Value) (order int, ok bool, err error) { return compare(a, b, maxDepth) }
+// (NaN). visits is how many values that took. It errs with ErrType where Python has no order, and with ErrTooBig.
+func Compare(a, b Value) (order int, ok bool, visits int, err error) {
+	c := comparer{maxVisits}
+	order, ok, err = c.compare(a, b, maxDepth)
+	if c.left < 0 {
+		return 0, false, maxVisits, ErrTooBig
+	}
+	return order, ok, maxVisits - c.left, err
+}
 
-func compare(a, b Value, depth int) (int, bool, error) {
+func (c *comparer) compare(a, b Value, depth int) (int, bool, error) {
 	if depth == 0 {
-		return 0, false, ErrDepth
+		return 0, false, ErrTooBig
 	}
 	switch x := a.(type) {
 	case string:
 		if y, ok := b.(string); ok {
-			return compareText(x, y), true, nil
+			return strings.Compare(x, y), true, nil // the order of bytes is that of code points, of surrogates too
 		}
 	case *List:
 		if y, ok := b.(*List); ok {
-			return compareItems(x.Items, y.Items, depth)
+			return c.compareItems(x.Items, y.Items, depth)
 		}
 	case *Tuple:
 		if y, ok := b.(*Tuple); ok {
-			return compareItems(x.Items, y.Items, depth)
+			return c.compareItems(x.Items, y.Items, depth)
 		}
 	default:
 		if isNumber(a) && isNumber(b) {
-			c, ok := compareNumbers(a, b)
-			return c, ok, nil
+			order, ok := compareNumbers(a, b)
+			return order, ok, nil
 		}
 	}
 	return 0, false, fmt.Errorf("%w: no order between '%s' and '%s'", ErrType, TypeName(a), TypeName(b))
 }
 
-// compareText orders by code points. So do the bytes of UTF-8, and those of surrogates held as UTF-8 would.
-func compareText(x, y string) int { return strings.Compare(x, y) }
-
-func compareItems(x, y []Value, depth int) (int, bool, error) {
+func (c *comparer) compareItems(x, y []Value, depth int) (int, bool, error) {
 	for i := 0; i < len(x) && i < len(y); i++ {
-		if equal(x[i], y[i], depth-1) {
+		if c.equal(x[i], y[i], depth-1) {
 			continue
 		}
-		return compare(x[i], y[i], depth-1)
+		return c.compare(x[i], y[i], depth-1)
 	}
 	return len(x) - len(y), true, nil
 }

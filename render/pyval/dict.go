@@ -131,26 +131,32 @@ func (d *Dict) place(key Value) (int, error) {
 		return -1, err
 	}
 	for i := range d.entries {
-		if _, ok := d.entries[i].Key.(string); !ok && Equal(d.entries[i].Key, key) {
-			return i, nil
+		if _, ok := d.entries[i].Key.(string); ok {
+			continue
+		}
+		if same, _, err := Equal(d.entries[i].Key, key); same || err != nil {
+			return i, err
 		}
 	}
 	return -1, nil
 }
 
-// Hashable errs with ErrType if Python cannot hash v.
-func Hashable(v Value) error { return hashable(v, maxDepth) }
+// Hashable errs with ErrType if Python cannot hash v, and with ErrTooBig.
+func Hashable(v Value) error {
+	left := 1 << 16 // so that Equal of two keys never comes to its own bound
+	return hashable(v, &left)
+}
 
-func hashable(v Value, depth int) error {
+func hashable(v Value, left *int) error {
+	if *left--; *left < 0 {
+		return ErrTooBig
+	}
 	switch v := v.(type) {
 	case *List, *Dict:
 		return fmt.Errorf("%w: unhashable type: '%s'", ErrType, TypeName(v))
 	case *Tuple:
-		if depth == 0 {
-			return ErrDepth
-		}
 		for _, item := range v.Items {
-			if err := hashable(item, depth-1); err != nil {
+			if err := hashable(item, left); err != nil {
 				return err
 			}
 		}

@@ -1,7 +1,6 @@
 package pyval
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -19,14 +18,9 @@ type Dump struct {
 	// ItemSeparator and KeySeparator are used if Separators is set; otherwise Python's defaults.
 	Separators                  bool
 	ItemSeparator, KeySeparator string
-	// MaxBytes bounds the text; 0 means no bound.
-	MaxBytes int
 }
 
-// ErrDumpTooLong is a text over Dump.MaxBytes.
-var ErrDumpTooLong = errors.New("JSON text is too long")
-
-// JSON is json.dumps(v). It errs with ErrType for what Python cannot serialize.
+// JSON is json.dumps(v). It errs with ErrType for what Python cannot serialize, and with ErrTooBig.
 func (o Dump) JSON(v Value) (string, error) {
 	w := writer{Dump: o, item: ", ", key: ": "}
 	if o.Indent != nil {
@@ -48,11 +42,8 @@ type writer struct {
 }
 
 func (w *writer) value(v Value, depth int) error {
-	if depth > maxDepth {
-		return ErrDepth
-	}
-	if w.MaxBytes > 0 && len(w.b) > w.MaxBytes {
-		return ErrDumpTooLong
+	if depth > maxDepth || len(w.b) > MaxText {
+		return ErrTooBig
 	}
 	var err error
 	switch v := v.(type) {
@@ -156,7 +147,7 @@ func sortedEntries(entries []Entry) ([]Entry, error) {
 	entries = append([]Entry(nil), entries...)
 	var failed error
 	sort.SliceStable(entries, func(i, j int) bool {
-		c, ok, err := Compare(entries[i].Key, entries[j].Key)
+		c, ok, _, err := Compare(entries[i].Key, entries[j].Key)
 		if err != nil {
 			failed = err
 		}

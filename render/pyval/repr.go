@@ -20,15 +20,18 @@ func Str(v Value) (string, error) {
 	return Repr(v)
 }
 
-// Repr is repr(v).
+// MaxText bounds the texts that Str and Repr make of other values, in bytes.
+const MaxText = 32 << 20
+
+// Repr is repr(v). It errs with ErrTooBig.
 func Repr(v Value) (string, error) {
 	b, err := appendRepr(nil, v, maxDepth)
 	return string(b), err
 }
 
 func appendRepr(b []byte, v Value, depth int) ([]byte, error) {
-	if depth == 0 {
-		return b, ErrDepth
+	if depth == 0 || len(b) > MaxText {
+		return b, ErrTooBig
 	}
 	switch v := v.(type) {
 	case None:
