@@ -162,4 +162,3 @@ func canonical(s string) (string, error) {
 	}
 	return string(out), nil
 }
-
