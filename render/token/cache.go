@@ -14,11 +14,11 @@ const (
 	cacheEntrySize = 48 + maxCached + 4*maxCached
 )
 
-// cache remembers the ids of short words: one place per hash, the newest word stays. Readers and writers take no lock;
-// an entry is never changed.
+// cache remembers the ids of short words: two places per hash, the older word of them goes. Readers and writers take no
+// lock, and an entry is never changed; of two writers at one place, one is forgotten.
 type cache struct {
 	seed  maphash.Seed
-	slots [cacheSlots]atomic.Pointer[cacheEntry]
+	slots [cacheSlots / 2][2]atomic.Pointer[cacheEntry]
 }
 
 type cacheEntry struct {
@@ -28,8 +28,20 @@ type cacheEntry struct {
 
 func newCache() *cache { return &cache{seed: maphash.MakeSeed()} }
 
-func (c *cache) slot(word string) *atomic.Pointer[cacheEntry] {
-	return &c.slots[maphash.String(c.seed, word)%cacheSlots]
+// find returns the entry of word, or nil and where to put it.
+func (c *cache) find(word string) (hit *cacheEntry, pair *[2]atomic.Pointer[cacheEntry]) {
+	pair = &c.slots[maphash.String(c.seed, word)%uint64(len(c.slots))]
+	for i := range pair {
+		if e := pair[i].Load(); e != nil && e.word == word {
+			return e, nil
+		}
+	}
+	return nil, pair
+}
+
+func put(pair *[2]atomic.Pointer[cacheEntry], word string, ids []uint32) {
+	pair[1].Store(pair[0].Load())
+	pair[0].Store(newCacheEntry(word, ids))
 }
 
 func newCacheEntry(word string, ids []uint32) *cacheEntry {

@@ -62,8 +62,8 @@ func (b *bpe) cached(e *encoder, w string) error {
 	if len(w) > maxCached {
 		return b.encode(e, w)
 	}
-	slot := e.cache.slot(w)
-	if hit := slot.Load(); hit != nil && hit.word == w {
+	hit, pair := e.cache.find(w)
+	if hit != nil {
 		e.ids = append(e.ids, hit.ids...)
 		return nil
 	}
@@ -71,7 +71,7 @@ func (b *bpe) cached(e *encoder, w string) error {
 	if err := b.encode(e, w); err != nil {
 		return err
 	}
-	slot.Store(newCacheEntry(w, e.ids[before:]))
+	put(pair, w, e.ids[before:])
 	return nil
 }
 

@@ -57,22 +57,36 @@ func (f *normalForm) stays(r rune) bool {
 	return len(out) == 1 && out[0] == r
 }
 
+// normalize works on the stretches around what can move. What cannot is of class 0 and composes with nothing before it,
+// so a stretch may begin and end at it.
 func (f *normalForm) normalize(s string, _ *matcher) string {
-	for i := 0; ; {
-		if i == len(s) {
-			return s
-		}
+	var out []byte
+	done, still := 0, 0 // what out has of s; where the code point begins that stands before i and cannot move
+	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if f.moved.has(r) {
-			break
+		if !f.moved.has(r) {
+			still = i
+			i += n
+			continue
 		}
-		i += n
+		start := max(still, done)
+		for i < len(s) {
+			if r, n = utf8.DecodeRuneInString(s[i:]); !f.moved.has(r) {
+				break
+			}
+			i += n
+		}
+		rs := f.decompose([]rune(s[start:i]))
+		if f.composed {
+			rs = f.recompose(rs)
+		}
+		out = append(append(out, s[done:start]...), string(rs)...)
+		done, still = i, i
 	}
-	rs := f.decompose([]rune(s))
-	if f.composed {
-		rs = f.recompose(rs)
+	if done == 0 {
+		return s
 	}
-	return string(rs)
+	return string(append(out, s[done:]...))
 }
 
 // decompose takes every code point apart and puts combining ones into canonical order.

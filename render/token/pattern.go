@@ -74,7 +74,7 @@ func compilePattern(s string) (*pattern, error) {
 }
 
 // maxNodes bounds a compiled pattern; real ones have up to 30 nodes.
-const maxNodes = 4096
+const maxNodes = 512
 
 var everyByte = byteSet{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
 
@@ -83,8 +83,11 @@ func (p *pattern) add(n node) int32 {
 	return int32(len(p.nodes) - 1)
 }
 
-// compile adds the nodes of e that lead on to next, and returns the first of them.
+// compile adds the nodes of e that lead on to next, and returns the first of them. Over maxNodes it adds no more.
 func (p *pattern) compile(e expr, next int32) int32 {
+	if len(p.nodes) > maxNodes {
+		return next
+	}
 	switch e := e.(type) {
 	case set:
 		return p.run(ranges(e), 1, 1, false, next)

@@ -88,6 +88,10 @@ func parsePieces(raw json.RawMessage) (template, error) {
 			IDs    []uint32 `json:"ids"`
 			Tokens []string `json:"tokens"`
 		} `json:"special_tokens"`
+		// Fields of ByteLevel, which Cohere's file has here; the library does not look at them.
+		AddPrefix   *bool `json:"add_prefix_space"`
+		TrimOffsets *bool `json:"trim_offsets"`
+		UseRegex    *bool `json:"use_regex"`
 	}
 	if err := strictly(raw, &v); err != nil {
 		return nil, err
