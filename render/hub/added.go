@@ -36,7 +36,7 @@ func addTokens(tokenizer []byte, c *config, own bool, specials []string) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	kept := raw
+	kept, changed := raw, false
 	if own {
 		kept = nil
 		if !given {
@@ -44,9 +44,17 @@ func addTokens(tokenizer []byte, c *config, own bool, specials []string) ([]byte
 			slices.SortStableFunc(decoder, func(a, b addedToken) int { return a.ID - b.ID })
 		}
 	}
+	again := make(map[string]addedToken, len(decoder))
+	for _, t := range decoder {
+		again[t.Content] = t
+	}
 	have := make(map[string]bool, len(kept))
-	for _, t := range kept {
+	for i, t := range kept {
 		have[t.Content] = true
+		if d, ok := again[t.Content]; ok && !d.alike(t) { // added once more, with other flags, under its id
+			d.ID = t.ID
+			kept[i], changed = d, true
+		}
 	}
 	var more []addedToken
 	for _, t := range decoder {
@@ -58,7 +66,7 @@ func addTokens(tokenizer []byte, c *config, own bool, specials []string) ([]byte
 	if len(kept)+len(more) > maxAdded {
 		return nil, fmt.Errorf("%w: %d added tokens, at most %d", ErrUnsupported, len(kept)+len(more), maxAdded)
 	}
-	if len(more) == 0 {
+	if len(more) == 0 && !changed {
 		return tokenizer, nil
 	}
 	if err := number(tokenizer, kept, more); err != nil {
@@ -69,6 +77,12 @@ func addTokens(tokenizer []byte, c *config, own bool, specials []string) ([]byte
 		return nil, fmt.Errorf("%w: added tokens: %w", ErrBadFile, err)
 	}
 	return render.Edit{Set: map[string]json.RawMessage{"added_tokens": text}}.Apply(tokenizer)
+}
+
+// alike says whether the two are found in texts alike.
+func (t addedToken) alike(o addedToken) bool {
+	o.ID, o.Special = t.ID, t.Special
+	return t == o
 }
 
 func appendNew(list []addedToken, have map[string]bool, t addedToken) []addedToken {

@@ -67,7 +67,7 @@ func classOf(named, fallback, modelType, modelName string) string {
 	if hub == "" {
 		hub = registered
 	}
-	if found := r.lookup(bare(hub)); found != "" && found != "PythonBackend" {
+	if found := r.lookup(bare(hub)); found != "" && !slices.Contains(generic, found) {
 		return found
 	}
 	return backend
