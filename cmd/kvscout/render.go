@@ -15,10 +15,9 @@ import (
 
 // modelOptions say what renders, in process or elsewhere.
 type modelOptions struct {
-	profile, tokenizer string
-	served             []string
-	maxModelLen        int
-	url, protocol      string
+	localOptions
+	tokenizer     string
+	url, protocol string
 }
 
 func (o *modelOptions) register(f *pflag.FlagSet) {
@@ -26,6 +25,9 @@ func (o *modelOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.tokenizer, "tokenizer", "", "`DIR` with tokenizer.json and the chat template: render in process (default: none)")
 	f.StringArrayVar(&o.served, "served-model", nil, "`NAME` that bodies may call the model, others are refused; may be repeated (default: any)")
 	f.IntVar(&o.maxModelLen, "max-model-len", 0, "longest prompt and answer in process, in tokens; what is longer is refused as the engine does (default 0: not checked)")
+	f.StringVar(&o.contentFormat, "content-format", "auto", "how the template wants the content of messages: auto, string or openai")
+	f.StringVar(&o.kwargsFile, "template-kwargs", "", "`FILE` with the engine's default arguments of the template, a JSON object (default: none)")
+	f.BoolVar(&o.noToolParser, "no-tool-parser", false, "the engine has no tool parser and refuses tools (default false: it has one)")
 }
 
 // registerRemote adds the flags of a remote renderer.
@@ -46,7 +48,11 @@ func (o *modelOptions) open() (r render.Renderer, closing func(), err error) {
 		}
 		return client, client.Close, nil
 	}
-	made, err := local.New(o.tokenizer, local.Options{Profile: o.profile, Served: o.served, MaxModelLen: o.maxModelLen})
+	opts, err := o.options()
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	made, err := local.New(o.tokenizer, opts)
 	if err != nil {
 		return nil, nil, usageError{err}
 	}

@@ -74,9 +74,12 @@ func (rs *renderers) client(o *renderOptions, url, protocol string, maxTokens in
 }
 
 func (rs *renderers) local(o *renderOptions, spec *renderSpec, maxTokens int, log *slog.Logger) (render.Renderer, error) {
-	r, err := local.New(spec.tokenizer, local.Options{
-		Profile: spec.profile, Served: spec.served, MaxModelLen: spec.maxModelLen, MaxTokens: maxTokens,
-	})
+	opts, err := spec.local.options()
+	if err != nil {
+		return nil, usageError{err}
+	}
+	opts.MaxTokens, opts.Timeout = maxTokens, o.timeout
+	r, err := local.New(spec.tokenizer, opts)
 	if err != nil {
 		return nil, usageError{err}
 	}

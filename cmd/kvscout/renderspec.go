@@ -3,10 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/kvscout/kvscout/render"
+	"github.com/kvscout/kvscout/render/local"
+	"github.com/kvscout/kvscout/render/pyval"
 )
 
 const renderSpecHelp = `A render SPEC is a list of key=value, separated by commas, and says how the bodies of one model become tokens:
@@ -15,23 +18,61 @@ const renderSpecHelp = `A render SPEC is a list of key=value, separated by comma
   profile        whose rules apply in process: vllm (default), sglang or trtllm
   max-model-len  longest prompt in process, in tokens; longer ones are refused as the engine does (default: none)
   served         names that bodies may call the model, separated by + (default: any)
+  content-format how the template wants contents: auto (default), string or openai
+  template-kwargs file with the engine's default arguments of the template, a JSON object (default: none)
+  tool-parser    whether the engine has a tool parser; false refuses tools as it does (default: true)
   url            of the model's own renderer, instead of tokenizer
   protocol       what that speaks: vllm-render (default), sglang-renderer or trtllm-render`
 
 // renderSpec says how the bodies of one model become tokens.
 type renderSpec struct {
-	model          string
-	tokenizer      string
-	profile        string
-	maxModelLen    int
-	served         []string
-	url, protocol  string
-	inProcess, set map[string]bool // keys given
+	model         string
+	tokenizer     string
+	local         localOptions
+	url, protocol string
+
+	set map[string]bool // keys given
 }
+
+// localOptions are what an in-process renderer needs to know of the engine.
+type localOptions struct {
+	profile, contentFormat, kwargsFile string
+	maxModelLen                        int
+	served                             []string
+	noToolParser                       bool
+}
+
+// options reads the file of default arguments and makes the options of a renderer.
+func (o *localOptions) options() (local.Options, error) {
+	out := local.Options{
+		Profile: o.profile, ContentFormat: o.contentFormat, MaxModelLen: o.maxModelLen, Served: o.served,
+		NoToolParser: o.noToolParser,
+	}
+	if o.kwargsFile == "" {
+		return out, nil
+	}
+	data, err := readBounded(o.kwargsFile, nil)
+	if err != nil {
+		return out, err
+	}
+	v, err := pyval.Parse(data)
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", o.kwargsFile, err)
+	}
+	kwargs, ok := v.(*pyval.Dict)
+	if !ok {
+		return out, fmt.Errorf("%s is no JSON object", o.kwargsFile)
+	}
+	out.TemplateKwargs = kwargs
+	return out, nil
+}
+
+// localKeys are the keys that only renderers in process have.
+var localKeys = []string{"profile", "max-model-len", "served", "content-format", "template-kwargs", "tool-parser"}
 
 // parseRenderSpec reads the command line's form.
 func parseRenderSpec(text string) (renderSpec, error) {
-	s := renderSpec{profile: "vllm", protocol: render.ProtocolVLLM, inProcess: make(map[string]bool), set: make(map[string]bool)}
+	s := renderSpec{local: localOptions{profile: "vllm"}, protocol: render.ProtocolVLLM, set: make(map[string]bool)}
 	for part := range strings.SplitSeq(text, ",") {
 		key, value, ok := strings.Cut(strings.TrimSpace(part), "=")
 		if !ok || value == "" {
@@ -55,14 +96,23 @@ func (s *renderSpec) put(key, value string) (err error) {
 	case "tokenizer":
 		s.tokenizer = value
 	case "profile":
-		s.profile, s.inProcess[key] = value, true
+		s.local.profile = value
 	case "max-model-len":
-		s.inProcess[key] = true
-		if s.maxModelLen, err = strconv.Atoi(value); err != nil || s.maxModelLen < 1 {
+		if s.local.maxModelLen, err = strconv.Atoi(value); err != nil || s.local.maxModelLen < 1 {
 			return fmt.Errorf("max-model-len %q is no positive number", value)
 		}
 	case "served":
-		s.served, s.inProcess[key] = strings.Split(value, "+"), true
+		s.local.served = strings.Split(value, "+")
+	case "content-format":
+		s.local.contentFormat = value
+	case "template-kwargs":
+		s.local.kwargsFile = value
+	case "tool-parser":
+		has, err := strconv.ParseBool(value)
+		if err != nil {
+			return fmt.Errorf("tool-parser %q is not true or false", value)
+		}
+		s.local.noToolParser = !has
 	case "url":
 		s.url = value
 	case "protocol":
@@ -81,8 +131,8 @@ func (s *renderSpec) check() error {
 		return errors.New("neither tokenizer nor url is given")
 	case s.tokenizer != "" && s.url != "":
 		return errors.New("tokenizer and url are both given")
-	case s.url != "" && len(s.inProcess) > 0:
-		return errors.New("profile, max-model-len and served belong to tokenizer")
+	case s.url != "" && slices.ContainsFunc(localKeys, func(key string) bool { return s.set[key] }):
+		return fmt.Errorf("%s belong to tokenizer", strings.Join(localKeys, ", "))
 	case s.tokenizer != "" && s.set["protocol"]:
 		return errors.New("protocol belongs to url")
 	default:

@@ -81,7 +81,7 @@ func TestHelpTeaches(t *testing.T) {
 // What the documents tell to type can be typed.
 func TestDocumentsUseFlagsThatExist(t *testing.T) {
 	found := 0
-	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/answers.md", "docs/engines.md", "docs/architecture.md", "docs/performance.md"} {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/answers.md", "docs/engines.md", "docs/architecture.md", "docs/performance.md", "docs/rendering.md"} {
 		data, err := os.ReadFile(filepath.Join("../..", name))
 		if err != nil {
 			t.Fatal(err)
@@ -180,6 +180,28 @@ func TestMisuseExitsWith2(t *testing.T) {
 		{[]string{"simulate", "--base-port", "65535"}, "base-port 65535"},
 		{[]string{"simulate", "--blocks", "0"}, "must be positive"},
 		{[]string{"simulate", "--block-size", "0"}, "must be positive"},
+		{[]string{"serve", "--render-model", "tokenizer=d"}, "model is missing"},
+		{[]string{"serve", "--render-model", "model=m"}, "neither tokenizer nor url"},
+		{[]string{"serve", "--render-model", "model=m,tokenizer=d,url=http://x"}, "both given"},
+		{[]string{"serve", "--render-model", "model=m,url=http://x,profile=vllm"}, "belong to tokenizer"},
+		{[]string{"serve", "--render-model", "model=m,tokenizer=d,protocol=vllm-render"}, "protocol belongs to url"},
+		{[]string{"serve", "--render-model", "model=m,tokenizer=d,tokenizer=e"}, "tokenizer is given twice"},
+		{[]string{"serve", "--render-model", "model=m,tokenizer=d,max-model-len=0"}, "max-model-len"},
+		{[]string{"serve", "--render-model", "model=m,tokenizer=d,tool-parser=x"}, "tool-parser"},
+		{[]string{"serve", "--render-model", "model=m,tokenizer=d,colour=red"}, `unknown key "colour"`},
+		{[]string{"serve", "--render-model", "model=m,tokenizer=d,profile=tgi"}, `profile "tgi" is not one of`},
+		{[]string{"serve", "--render-model", "model=m,url=http://x", "--render-model", "model=m,url=http://y"}, "has one already"},
+		{[]string{"serve", "--render-cache-bytes", "-1"}, "is negative"},
+		{[]string{"serve", "--fingerprint-mismatch", "shrug"}, `"shrug" is not refuse or flag`},
+		{[]string{"serve", "--tenant-header", "x tenant"}, "no name of a header"},
+		{[]string{"serve", "--strip-field", "messages"}, "must stay"},
+		{[]string{"score", "--tokens", ids, "--header", "a=b"}, "header belongs to body"},
+		{[]string{"score", "--body", ids, "--header", "secret"}, "header is not NAME=VALUE"},
+		{[]string{"render"}, "exactly one of --body and --check"},
+		{[]string{"render", "--body", ids}, "exactly one of --tokenizer and --renderer"},
+		{[]string{"render", "--body", ids, "--tokenizer", "d", "--profile", "tgi"}, `profile "tgi"`},
+		{[]string{"render", "--body", ids, "--tokenizer", "d", "--template-kwargs", ids}, "is no JSON object"},
+		{[]string{"verify", "--tokenizer", "d", "x"}, "tokenizer belongs to render"},
 	} {
 		r := run(t, c.args...)
 		if r.code != exitUsage || r.out != "" {

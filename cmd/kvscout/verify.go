@@ -60,11 +60,11 @@ counts also what was rendered to other tokens than the engine ran.`,
 }
 
 func runVerify(cmd *cobra.Command, args []string, o *verifyOptions) error {
-	paths, err := recordingsIn(args)
+	opts, err := o.verification()
 	if err != nil {
 		return err
 	}
-	opts, err := o.options()
+	paths, err := recordingsIn(args)
 	if err != nil {
 		return err
 	}
@@ -111,8 +111,8 @@ func runVerify(cmd *cobra.Command, args []string, o *verifyOptions) error {
 	}
 }
 
-// options are those of package verify.
-func (o *verifyOptions) options() (verify.Options, error) {
+// verification are the options of package verify.
+func (o *verifyOptions) verification() (verify.Options, error) {
 	if !o.render {
 		if o.tokenizer != "" {
 			return verify.Options{}, misuse("tokenizer belongs to render")

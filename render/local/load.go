@@ -59,7 +59,7 @@ func (r *Renderer) open(dir string) (*loaded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	return &loaded{model: m, fingerprint: fingerprintScheme + files.Digest(r.opts.Profile)}, nil
+	return &loaded{model: m, fingerprint: fingerprintScheme + files.Digest(r.opts.settings())}, nil
 }
 
 // Watch looks at the files at each interval, until ctx ends, and loads them when they have changed. It tells each

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/kvscout/kvscout/render"
+	"github.com/kvscout/kvscout/render/profile"
+	"github.com/kvscout/kvscout/render/pyval"
 )
 
 // ErrOptions is a configuration that cannot be used.
@@ -41,6 +43,14 @@ type Options struct {
 	// Concurrency bounds the renders at once; 0 is one per processor. Others wait, as long as Timeout bounds.
 	Concurrency int
 	Timeout     time.Duration
+	// ContentFormat is "string", "openai" or "auto" (default): how the template wants the content of messages. It is vLLM's
+	// --chat-template-content-format.
+	ContentFormat string
+	// TemplateKwargs are the server's defaults for template arguments, as vLLM's --default-chat-template-kwargs; nil for
+	// none.
+	TemplateKwargs *pyval.Dict
+	// NoToolParser: the engine runs without --enable-auto-tool-choice and --tool-call-parser, and refuses tools.
+	NoToolParser bool
 	// Now is the clock of templates that print the date; nil is the machine's, in its time zone.
 	Now func() time.Time
 }
@@ -86,6 +96,8 @@ func New(dir string, opts Options) (*Renderer, error) {
 		return nil, fmt.Errorf("%w: no directory", ErrOptions)
 	case !slices.Contains(Profiles(), opts.Profile):
 		return nil, fmt.Errorf("%w: profile %q is not one of %s", ErrOptions, opts.Profile, strings.Join(Profiles(), ", "))
+	case !slices.Contains([]string{"", "auto", "string", "openai"}, opts.ContentFormat):
+		return nil, fmt.Errorf("%w: content format %q is not auto, string or openai", ErrOptions, opts.ContentFormat)
 	case min(opts.MaxModelLen, opts.MaxBody, opts.MaxTokens, opts.MaxPrompts, opts.Concurrency) < 0 || opts.Timeout < 0:
 		return nil, fmt.Errorf("%w: a limit is negative", ErrOptions)
 	}
@@ -100,6 +112,26 @@ func New(dir string, opts Options) (*Renderer, error) {
 		opts.Now = time.Now
 	}
 	return &Renderer{opts: opts, name: opts.Profile + "@local", dir: dir, slots: make(chan struct{}, opts.Concurrency)}, nil
+}
+
+func (o *Options) contentFormat() profile.ContentFormat {
+	switch o.ContentFormat {
+	case "string":
+		return profile.FormatString
+	case "openai":
+		return profile.FormatParts
+	default:
+		return profile.FormatAuto
+	}
+}
+
+// settings are all options that tokens depend on, as a text.
+func (o *Options) settings() string {
+	kwargs := ""
+	if o.TemplateKwargs != nil {
+		kwargs, _ = pyval.Repr(o.TemplateKwargs) // values of JSON have one
+	}
+	return fmt.Sprintf("%q %q %q %t %d %q", o.Profile, o.Served, o.ContentFormat, o.NoToolParser, o.MaxModelLen, kwargs)
 }
 
 func orDefault(v, def int) int {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/test/tokenizers"
 )
 
 // recordedRender is a body with what vLLM 0.32's renderer answered to it.
@@ -136,9 +137,21 @@ const renderedModel = "tiny-qwen3"
 // it refuses is refused.
 func TestRender_RecordedBodies(t *testing.T) {
 	t.Parallel()
-	r := startRenderer(t)
+	scoreRecorded(t, nil, "--renderer", startRenderer(t).URL)
+}
+
+// The same in process, from the files of the model.
+func TestRender_RecordedBodiesInProcess(t *testing.T) {
+	t.Parallel()
+	inexact := failure{400, "failed_precondition", "RENDER_NOT_EXACT"}
+	scoreRecorded(t, map[string]failure{"image part on a text model": inexact, "completion prompt_embeds": inexact}, "--render-model", "model="+renderedModel+",served="+renderedModel+",max-model-len=2048,profile=vllm,tokenizer="+tokenizers.Dir(t, "qwen3"))
+}
+
+// scoreRecorded scores every recorded body. What the engine refused is refused by the same reason, or by that in others.
+func scoreRecorded(t *testing.T, others map[string]failure, flags ...string) {
+	t.Helper()
 	e := startEngine(t, engineConfig{id: "w0", model: renderedModel, replay: true})
-	s := serveFleet(t, []*engine{e}, "--renderer", r.URL)
+	s := serveFleet(t, []*engine{e}, flags...)
 	s.inState(t, "w0", 0, stateLive)
 	e.hello(s)
 	refused := map[int]failure{
@@ -147,7 +160,10 @@ func TestRender_RecordedBodies(t *testing.T) {
 	}
 	hits := 0
 	for _, rec := range recordedRenders(t) {
+		other, has := others[rec.Name]
 		switch {
+		case has:
+			s.fails(t, scoreMethod, httpRequest(rec), other)
 		case rec.Status != http.StatusOK:
 			s.fails(t, scoreMethod, httpRequest(rec), refused[rec.Status])
 		case len(rec.TokenIDs) > 1:
