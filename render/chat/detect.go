@@ -24,7 +24,7 @@ type detector struct {
 }
 
 // maxVisits bounds the search: templates of thousands of macros or aliases are no templates.
-const maxVisits = 20_000_000
+const maxVisits = 2_000_000
 
 func (d *detector) walk(n node, visit func(node) bool) {
 	walk(n, func(n node) bool {
@@ -176,4 +176,16 @@ func accesses(e expr, name, key string) bool {
 func isVariable(e expr, name string) bool {
 	n, ok := e.(*nameExpr)
 	return ok && n.use == useLoad && n.name == name
+}
+
+// LoopsOverContentOf reports whether the template loops over the content of a variable of one of the names: SGLang's
+// detection (sglang/srt/parser/jinja_template_utils.py, 0.5.9 to 0.5.23).
+func (t *Template) LoopsOverContentOf(names ...string) bool {
+	found := false
+	walk(t.root, func(n node) bool {
+		loop, ok := n.(*forStmt)
+		found = found || ok && accessesAny(loop.iter, names, "content")
+		return !found
+	})
+	return found
 }

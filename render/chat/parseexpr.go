@@ -8,6 +8,13 @@ import (
 	"github.com/kvscout/kvscout/render/pyval"
 )
 
+// maxOperands bounds a chain of operators, which is a tree as deep as it is long. Python's own limit is lower.
+const maxOperands = 2000
+
+func (p *parser) tooLong() error {
+	return errAt(ErrLimit, p.cur().line, "more than %d operands in a row", maxOperands)
+}
+
 // expression reads one expression; without condexpr an "if" behind it is not its own.
 func (p *parser) expression(condexpr bool) (expr, error) {
 	if err := p.enter(); err != nil {
@@ -40,7 +47,10 @@ func (p *parser) conditional() (expr, error) {
 
 func (p *parser) or() (expr, error) {
 	left, err := p.and()
-	for err == nil && p.skipName("or") {
+	for n := 0; err == nil && p.skipName("or"); n++ {
+		if n > maxOperands {
+			return nil, p.tooLong()
+		}
 		var right expr
 		right, err = p.and()
 		left = &logicExpr{or: true, left: left, right: right}
@@ -50,7 +60,10 @@ func (p *parser) or() (expr, error) {
 
 func (p *parser) and() (expr, error) {
 	left, err := p.not()
-	for err == nil && p.skipName("and") {
+	for n := 0; err == nil && p.skipName("and"); n++ {
+		if n > maxOperands {
+			return nil, p.tooLong()
+		}
 		var right expr
 		right, err = p.not()
 		left = &logicExpr{left: left, right: right}
@@ -115,7 +128,10 @@ func (p *parser) power() (expr, error) {
 // binary reads operands joined by operators of one rank, from left to right (Jinja's ** too).
 func (p *parser) binary(operand func() (expr, error), ops ...string) (expr, error) {
 	left, err := operand()
-	for err == nil {
+	for n := 0; err == nil; n++ {
+		if n > maxOperands {
+			return nil, p.tooLong()
+		}
 		t := p.cur()
 		found := false
 		for _, op := range ops {

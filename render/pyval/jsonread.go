@@ -15,6 +15,9 @@ var ErrJSON = errors.New("not JSON")
 // ErrTooDeep is JSON nested deeper than Limits allows. Python's own limit lies somewhat higher and varies by version.
 var ErrTooDeep = errors.New("JSON is nested too deeply")
 
+// ErrDigits is an integer of more than 4300 digits, where json.loads fails with an error that is not its usual one.
+var ErrDigits = errors.New("integer of more than 4300 digits")
+
 // MaxNesting is how deep arrays and objects may be nested. Python 3.11 reads up to 990 or so.
 const MaxNesting = 512
 
@@ -251,7 +254,7 @@ func (r *reader) integer(s string) (Value, error) {
 		digits--
 	}
 	if digits > maxIntDigits {
-		return nil, r.fail("integer of more than 4300 digits")
+		return nil, fmt.Errorf("%w: %w at byte %d", ErrJSON, ErrDigits, r.pos)
 	}
 	b, ok := new(big.Int).SetString(s, 10)
 	if !ok {
