@@ -46,12 +46,14 @@ func readFile(data []byte) (*file, *modelFile, error) {
 	if f.Version != nil && *f.Version != "1.0" {
 		return nil, nil, badFile("version %.40q", *f.Version)
 	}
-	kind, err := kindOf(f.Model)
-	if err != nil {
-		return nil, nil, err
+	var kind struct {
+		Type *string `json:"type"`
 	}
-	if kind != "BPE" && kind != "" {
-		return nil, nil, unsupported("model %.40q", kind)
+	if f.Model == nil || json.Unmarshal(f.Model, &kind) != nil {
+		return nil, nil, badFile("no model")
+	}
+	if kind.Type != nil && *kind.Type != "BPE" { // without a type it is BPE, if it has vocab and merges
+		return nil, nil, unsupported("model %.40q", *kind.Type)
 	}
 	if err := strictly(f.Model, m); err != nil {
 		return nil, nil, err
@@ -68,7 +70,8 @@ func readFile(data []byte) (*file, *modelFile, error) {
 	return f, m, nil
 }
 
-// kindOf is the type of a component, "" if there is none.
+// kindOf is the type of a component, "" if there is no component. Files of long ago left the type out; the library
+// guesses then, and this package does not.
 func kindOf(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", nil
@@ -78,6 +81,9 @@ func kindOf(raw json.RawMessage) (string, error) {
 	}
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return "", badJSON(err)
+	}
+	if v.Type == "" {
+		return "", unsupported("component without a type: %.100s", raw)
 	}
 	return v.Type, nil
 }

@@ -65,6 +65,8 @@ func TestRule14_Refused(t *testing.T) {
 		"pair of one":           {"model", `{"type": "BPE", "vocab": {"a": 0}, "merges": [["a"]]}`, ErrBadFile, "merges"},
 		"merges of two forms":   {"model", `{"type": "BPE", "vocab": {"a": 0, "aa": 1}, "merges": [["a", "a"], "a a"]}`, ErrBadFile, "two forms"},
 		"merge out of vocab":    {"model", `{"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [["a", "b"]]}`, ErrBadFile, `"ab"`},
+		"no type":               {"normalizer", `{"strip_left": true, "strip_right": true}`, ErrUnsupported, "strip_left"},
+		"no type of post":       {"post_processor", `{"sep": ["a", 0], "cls": ["b", 1]}`, ErrUnsupported, "sep"},
 		"version":               {"version", `"2.0"`, ErrBadFile, "2.0"},
 		"Lowercase":             {"normalizer", `{"type": "Lowercase"}`, ErrUnsupported, "Lowercase"},
 		"Precompiled":           {"normalizer", `{"type": "Precompiled", "precompiled_charsmap": ""}`, ErrUnsupported, "Precompiled"},
@@ -106,8 +108,8 @@ func TestRule14_Refused(t *testing.T) {
 func TestRule14_RefusedPatterns(t *testing.T) {
 	for _, regex := range []string{
 		``, `a*`, `a|`, `(?:)`, `a?`, `a|b*`, // may match nothing
-		`^a`, `a$`, `\ba`, `\Aa`, `a\z`, `\Ga`, `(a)\1`, `(?<n>a)\k<n>`, `\h`, `\R`, `\X`, `\K`, `\101`, `\Qa`, `\cA`,
-		`a+?`, `a*?b`, `a??b`, `a{1,2}?`, `a{2}+`, `a++?`, `a**`, `a{,2}`, `a{x}`, `a{`, `a{2,1}`, `a{0}b`, `{1}`, `*a`,
+		`^a`, `$`, `(?:$)+a`, `\ba`, `\Aa`, `a\z`, `\Ga`, `(a)\1`, `(?<n>a)\k<n>`, `\h`, `\R`, `\X`, `\K`, `\101`, `\Qa`, `\cA`,
+		`a+?`, `a*?b`, `a??b`, `a{1,2}?`, `a{2}++`, `a{1,2}+?`, `a++?`, `a**`, `a{,2}`, `a{x}`, `a{`, `a{2,1}`, `a{0}b`, `{1}`, `*a`,
 		`[`, `[]`, `[]a]`, `[^]a]`, `[[:alpha:]]`, `[a`, `[\w-z]`, `[z-a]`, `[a-\d]`, `[a-b-c]`, `[\b]`, `a]`,
 		`(a`, `a)`, `(?#c)a`, `(?=a)`, `(?m:a)`, `(?x)a`, `a(?i)b`, `(?<=ab)c`, `(?<!a|b)c`,
 		`\p{Nope}`, `\pL`, `\p`, `\p{L`, `\p{}`, `\x{110000}`, `\xE4`, `\x4`, `\uD800`, `\u12`, `\`, `(?i:ss)`, `(?i:st)`, `(?i:ffi)`,
