@@ -157,6 +157,15 @@ func (p *pattern) run(s ranges, low, high int, possessive bool, next int32) int3
 
 // addRange adds the first bytes of the code points of r, as UTF-8 has them.
 func (b *byteSet) addRange(r runeRange) {
+	if 0xD800 <= r.lo && r.lo <= 0xDFFF { // surrogates, which no text has, have no bytes
+		r.lo = 0xE000
+	}
+	if 0xD800 <= r.hi && r.hi <= 0xDFFF {
+		r.hi = 0xD7FF
+	}
+	if r.lo > r.hi {
+		return
+	}
 	var lo, hi [utf8.UTFMax]byte
 	utf8.EncodeRune(lo[:], r.lo)
 	utf8.EncodeRune(hi[:], r.hi)
