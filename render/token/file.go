@@ -10,26 +10,22 @@ import (
 
 // file is a tokenizer.json. Its truncation and padding are left out on purpose: engines switch them off.
 type file struct {
-	Version    *string         `json:"version"`
-	Added      []addedToken    `json:"added_tokens"`
-	Normalizer json.RawMessage `json:"normalizer"`
-	Pre        json.RawMessage `json:"pre_tokenizer"`
-	Post       json.RawMessage `json:"post_processor"`
-	Model      json.RawMessage `json:"model"`
+	version               *string
+	added                 []addedToken
+	normalizer, pre, post json.RawMessage
 }
 
 // modelFile is the model of a file.
 type modelFile struct {
-	Type         *string         `json:"type"`
-	Dropout      *float64        `json:"dropout"`
-	Unknown      *string         `json:"unk_token"`
-	Prefix       *string         `json:"continuing_subword_prefix"`
-	Suffix       *string         `json:"end_of_word_suffix"`
-	FuseUnknown  *bool           `json:"fuse_unk"`
-	ByteFallback *bool           `json:"byte_fallback"`
-	IgnoreMerges *bool           `json:"ignore_merges"`
-	Vocab        json.RawMessage `json:"vocab"`
-	Merges       json.RawMessage `json:"merges"`
+	Type          *string  `json:"type"`
+	Dropout       *float64 `json:"dropout"`
+	Unknown       *string  `json:"unk_token"`
+	Prefix        *string  `json:"continuing_subword_prefix"`
+	Suffix        *string  `json:"end_of_word_suffix"`
+	FuseUnknown   *bool    `json:"fuse_unk"`
+	ByteFallback  *bool    `json:"byte_fallback"`
+	IgnoreMerges  *bool    `json:"ignore_merges"`
+	vocab, merges json.RawMessage
 }
 
 func readFile(data []byte) (*file, *modelFile, error) {
@@ -39,36 +35,78 @@ func readFile(data []byte) (*file, *modelFile, error) {
 	if !utf8.Valid(data) || loneSurrogate(data) {
 		return nil, nil, badFile("not utf-8, or half of a surrogate pair in it")
 	}
-	f, m := &file{}, &modelFile{}
-	if err := json.Unmarshal(data, f); err != nil {
-		return nil, nil, badJSON(err)
+	if !json.Valid(data) {
+		return nil, nil, badFile("not json")
 	}
-	if f.Version != nil && *f.Version != "1.0" {
-		return nil, nil, badFile("version %.40q", *f.Version)
-	}
-	kind, err := kindOf(f.Model)
+	parts, err := members(data)
 	if err != nil {
 		return nil, nil, err
 	}
-	if kind != "BPE" && kind != "" {
-		return nil, nil, unsupported("model %.40q", kind)
+	f := &file{normalizer: parts["normalizer"], pre: parts["pre_tokenizer"], post: parts["post_processor"]}
+	for name, into := range map[string]any{"version": &f.version, "added_tokens": &f.added} {
+		if raw := parts[name]; raw != nil {
+			if err := json.Unmarshal(raw, into); err != nil {
+				return nil, nil, badJSON(err)
+			}
+		}
 	}
-	if err := strictly(f.Model, m); err != nil {
-		return nil, nil, err
+	if f.version != nil && *f.version != "1.0" {
+		return nil, nil, badFile("version %.40q", *f.version)
 	}
-	if m.Vocab == nil || m.Merges == nil {
-		return nil, nil, badFile("model without vocab or merges")
-	}
-	if m.Dropout != nil && *m.Dropout != 0 {
-		return nil, nil, unsupported("dropout %v: ids are random", *m.Dropout)
-	}
-	if m.Prefix != nil && *m.Prefix != "" || m.Suffix != nil && *m.Suffix != "" {
-		return nil, nil, unsupported("continuing_subword_prefix or end_of_word_suffix")
-	}
-	return f, m, nil
+	m, err := readModel(parts["model"])
+	return f, m, err
 }
 
-// kindOf is the type of a component, "" if there is none.
+func readModel(raw json.RawMessage) (*modelFile, error) {
+	parts, err := members(raw)
+	if err != nil {
+		return nil, err
+	}
+	m := &modelFile{vocab: parts["vocab"], merges: parts["merges"]}
+	var kind string
+	if raw := parts["type"]; raw != nil && json.Unmarshal(raw, &kind) != nil || raw != nil && kind != "BPE" {
+		return nil, unsupported("model %.40s", raw) // without a type it is BPE, if it has vocab and merges
+	}
+	delete(parts, "vocab")
+	delete(parts, "merges")
+	rest, err := json.Marshal(parts)
+	if err != nil {
+		return nil, badJSON(err)
+	}
+	if err := strictly(rest, m); err != nil {
+		return nil, err
+	}
+	if m.vocab == nil || m.merges == nil {
+		return nil, badFile("model without vocab or merges")
+	}
+	if m.Dropout != nil && *m.Dropout != 0 {
+		return nil, unsupported("dropout %v: ids are random", *m.Dropout)
+	}
+	if m.Prefix != nil && *m.Prefix != "" || m.Suffix != nil && *m.Suffix != "" {
+		return nil, unsupported("continuing_subword_prefix or end_of_word_suffix")
+	}
+	return m, nil
+}
+
+// members are the values of a JSON object, not copied. Of equal names the last one counts.
+func members(raw json.RawMessage) (map[string]json.RawMessage, error) {
+	out := map[string]json.RawMessage{}
+	s := jsonScanner{data: raw}
+	err := s.object(func(name string) error {
+		if len(out) > maxMembers {
+			return unsupported("more than %d members of an object", maxMembers)
+		}
+		out[name] = s.value()
+		return nil
+	})
+	return out, err
+}
+
+// maxMembers bounds what members keeps; real objects have up to 10.
+const maxMembers = 100
+
+// kindOf is the type of a component, "" if there is no component. Files of long ago left the type out; the library
+// guesses then, and this package does not.
 func kindOf(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", nil
@@ -78,6 +116,9 @@ func kindOf(raw json.RawMessage) (string, error) {
 	}
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return "", badJSON(err)
+	}
+	if v.Type == "" {
+		return "", unsupported("component without a type: %.100s", raw)
 	}
 	return v.Type, nil
 }

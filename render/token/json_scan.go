@@ -1,13 +1,14 @@
 package token
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
 )
 
-// jsonScanner reads the two big parts of a tokenizer.json, a million strings, without a value per string. Its data was
-// already checked to be JSON; what it checks is the shape.
+// jsonScanner reads a tokenizer.json, of which two parts hold a million strings, in one pass and without a value for
+// each. Its data was already checked to be JSON; what it checks is the shape.
 type jsonScanner struct {
 	data           []byte
 	pos            int
@@ -28,7 +29,7 @@ func (s *jsonScanner) peek() byte {
 // list calls item for what stands between open and shut, at its beginning.
 func (s *jsonScanner) list(open, shut byte, item func() error) error {
 	if s.peek() != open {
-		return badFile("no %q in vocab or merges at byte %d", open, s.pos)
+		return badFile("no %q where one must be, at byte %d of a part", open, s.pos)
 	}
 	s.pos++
 	for s.peek() != shut {
@@ -40,7 +41,7 @@ func (s *jsonScanner) list(open, shut byte, item func() error) error {
 			s.pos++
 		}
 		if s.pos == before || s.pos >= len(s.data) {
-			return badFile("vocab or merges: not the shape at byte %d", s.pos)
+			return badFile("not the shape of vocab or merges, at byte %d", s.pos)
 		}
 	}
 	s.pos++
@@ -54,7 +55,7 @@ func (s *jsonScanner) object(member func(key string) error) error {
 	return s.list('{', '}', func() error {
 		key, ok := s.text()
 		if !ok || s.peek() != ':' {
-			return badFile("vocab: no key at byte %d", s.pos)
+			return badFile("no key at byte %d", s.pos)
 		}
 		s.pos++
 		return member(key)
@@ -84,6 +85,33 @@ func (s *jsonScanner) text() (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// value reads any value.
+func (s *jsonScanner) value() []byte {
+	s.peek()
+	start, depth := s.pos, 0
+	for ; s.pos < len(s.data); s.pos++ {
+		switch s.data[s.pos] {
+		case '"':
+			for s.pos++; s.pos < len(s.data) && s.data[s.pos] != '"'; s.pos++ {
+				if s.data[s.pos] == '\\' {
+					s.pos++
+				}
+			}
+		case '[', '{':
+			depth++
+		case ']', '}':
+			if depth--; depth < 0 { // of what it stands in
+				return bytes.TrimRight(s.data[start:s.pos], " \t\r\n")
+			}
+		case ',':
+			if depth == 0 {
+				return bytes.TrimRight(s.data[start:s.pos], " \t\r\n")
+			}
+		}
+	}
+	return s.data[start:min(s.pos, len(s.data))]
 }
 
 // uint reads a number that is a plain integer.

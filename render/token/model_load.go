@@ -17,14 +17,14 @@ func newModel(m *modelFile, rawBytes bool) (*bpe, error) {
 		bytes: rawBytes, ignoreMerges: is(m.IgnoreMerges), byteFallback: is(m.ByteFallback), fuseUnknown: is(m.FuseUnknown),
 		unknown: m.Unknown,
 	}
-	if err := b.readVocab(m.Vocab); err != nil {
+	if err := b.readVocab(m.vocab); err != nil {
 		return nil, err
 	}
 	if b.unknown != nil {
 		b.unknownID, b.unknownOK = b.tokenID(*b.unknown)
 	}
 	b.findLetters()
-	joined, err := b.readMerges(m.Merges)
+	joined, err := b.readMerges(m.merges)
 	if err != nil {
 		return nil, err
 	}

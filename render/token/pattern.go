@@ -14,13 +14,14 @@ type pattern struct {
 type op uint8
 
 const (
-	opMatch  op = iota
-	opRun       // set, min to max times, greedy
-	opAlt       // one of alts
-	opLoop      // body and back here, or next
-	opLook      // body matches here, or does not; takes nothing
-	opBehind    // the code point before is in set, or is not; takes nothing
-	opAtomic    // body, never tried again in another way
+	opMatch   op = iota
+	opRun        // set, min to max times, greedy
+	opAlt        // one of alts
+	opLoop       // body and back here, or next
+	opLook       // body matches here, or does not; takes nothing
+	opBehind     // the code point before is in set, or is not; takes nothing
+	opAtomic     // body, never tried again in another way
+	opLineEnd    // the text ends here, or a line does; takes nothing
 )
 
 // noLimit is the max of a run without one.
@@ -55,6 +56,15 @@ func compilePattern(s string) (*pattern, error) {
 	if err != nil {
 		return nil, err
 	}
+	p := compileExpr(e)
+	if len(p.nodes) > maxNodes {
+		return nil, unsupported("pattern %q takes %d steps, over %d", s, len(p.nodes), maxNodes)
+	}
+	return p, nil
+}
+
+// compileExpr makes a pattern of e. One of more than maxNodes is not whole.
+func compileExpr(e expr) *pattern {
 	p := &pattern{}
 	match := p.add(node{op: opMatch, any: true})
 	p.start = p.compile(e, match)
@@ -67,10 +77,7 @@ func compilePattern(s string) (*pattern, error) {
 			p.bytes += s.size()
 		}
 	}
-	if len(p.nodes) > maxNodes {
-		return nil, unsupported("pattern %q takes %d steps, over %d", s, len(p.nodes), maxNodes)
-	}
-	return p, nil
+	return p
 }
 
 // maxNodes bounds a compiled pattern; real ones have up to 30 nodes.
@@ -104,6 +111,8 @@ func (p *pattern) compile(e expr, next int32) int32 {
 		return p.addAlt(n)
 	case *repeat:
 		return p.repeat(e, next)
+	case lineEnd:
+		return p.add(node{op: opLineEnd, any: true, next: next})
 	case *sealed:
 		return p.closed(node{op: opAtomic, next: next}, e.of)
 	case *look:
@@ -148,6 +157,15 @@ func (p *pattern) run(s ranges, low, high int, possessive bool, next int32) int3
 
 // addRange adds the first bytes of the code points of r, as UTF-8 has them.
 func (b *byteSet) addRange(r runeRange) {
+	if 0xD800 <= r.lo && r.lo <= 0xDFFF { // surrogates, which no text has, have no bytes
+		r.lo = 0xE000
+	}
+	if 0xD800 <= r.hi && r.hi <= 0xDFFF {
+		r.hi = 0xD7FF
+	}
+	if r.lo > r.hi {
+		return
+	}
 	var lo, hi [utf8.UTFMax]byte
 	utf8.EncodeRune(lo[:], r.lo)
 	utf8.EncodeRune(hi[:], r.hi)
@@ -252,6 +270,10 @@ func (m *matcher) match(p *pattern, id int32, s string, at int) int {
 		case opBehind:
 			r, size := utf8.DecodeLastRuneInString(s[:at])
 			if (size > 0 && n.set.has(r)) == n.not {
+				return -1
+			}
+		case opLineEnd:
+			if at < len(s) && s[at] != '\n' {
 				return -1
 			}
 		case opAtomic:

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// expr is a parsed pattern: one of set, seq, alt, *repeat, *look, *sealed.
+// expr is a parsed pattern: one of set, seq, alt, *repeat, *look, *sealed, lineEnd.
 type expr any
 
 type (
@@ -22,7 +22,8 @@ type (
 		of          expr
 		not, behind bool
 	}
-	sealed struct{ of expr }
+	sealed  struct{ of expr }
+	lineEnd struct{}
 )
 
 // Bounds of a pattern; real ones have some 300 bytes, depth 3 and counts up to 3.
@@ -155,7 +156,10 @@ func (p *patternParser) atom() (expr, error) {
 	case '.':
 		p.pos++
 		return set(ranges{{'\n', '\n'}}.not()), nil
-	case '^', '$', '*', '+', '?', '{', ']':
+	case '$':
+		p.pos++
+		return lineEnd{}, nil
+	case '^', '*', '+', '?', '{', ']':
 		return nil, p.refuse(strconv.Quote(string(c)))
 	default:
 		r := p.next()
@@ -207,7 +211,6 @@ func (p *patternParser) group() (expr, error) {
 // quantified reads the quantifier behind e, if any.
 func (p *patternParser) quantified(e expr) (expr, error) {
 	q := &repeat{of: e}
-	interval := false
 	switch {
 	case p.take("?"):
 		q.max = 1
@@ -216,20 +219,26 @@ func (p *patternParser) quantified(e expr) (expr, error) {
 	case p.take("+"):
 		q.min, q.max = 1, -1
 	case strings.HasPrefix(p.rest(), "{"):
-		interval = true
 		if err := p.interval(q); err != nil {
 			return nil, err
 		}
+		if p.take("+") { // not possessive, as behind the others: (x{n,m})+
+			q = &repeat{of: q, min: 1, max: -1}
+		}
+		return p.repeated(q)
 	default:
 		return e, nil
 	}
-	if !interval && p.take("+") {
-		q.possessive = true
-	}
+	q.possessive = p.take("+")
+	return p.repeated(q)
+}
+
+// repeated checks q, whose quantifier was read.
+func (p *patternParser) repeated(q *repeat) (expr, error) {
 	if next := p.rest(); next != "" && strings.IndexByte("?*+{", next[0]) >= 0 {
 		return nil, p.refuse("lazy or double quantifier")
 	}
-	if _, one := e.(set); !one && (shortest(e) == 0 || max(q.min, q.max) > maxCount) {
+	if _, one := q.of.(set); !one && (shortest(q.of) == 0 || max(q.min, q.max) > maxCount) {
 		return nil, p.refuse("repetition of what may be nothing, or too often")
 	}
 	return q, nil
@@ -282,5 +291,5 @@ func shortest(e expr) int {
 	case *sealed:
 		return shortest(e.of)
 	}
-	return 0 // *look
+	return 0 // *look, lineEnd
 }

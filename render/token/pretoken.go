@@ -65,7 +65,7 @@ func (p *preTokenizers) add(raw json.RawMessage, depth int) error {
 		return p.addSplit(raw)
 	case "Metaspace":
 		return p.addMetaspace(raw)
-	case "Digits", "Punctuation", "WhitespaceSplit":
+	case "Digits", "Punctuation", "WhitespaceSplit", "Whitespace":
 		return p.addSet(raw, kind)
 	}
 	return unsupported("pre-tokenizer %.40q", kind)
@@ -154,6 +154,11 @@ func (p *preTokenizers) addSet(raw json.RawMessage, kind string) error {
 			}
 			s.behavior = b
 		}
+	case "Whitespace": // the words of \w+|[^\w\s]+, as Rust's regex crate has these classes
+		word, space := tables().sets["word"], tables().sets["whitespace"]
+		run := func(rs ranges) expr { return &repeat{of: set(rs), min: 1, max: -1} }
+		s.find = compileExpr(alt{run(word), run(union(word, space).not())})
+		s.behavior, s.inverted = removed, true
 	case "WhitespaceSplit":
 		s.find, s.behavior = oneOf{newCharset(tables().sets["whitespace"])}, removed
 	}

@@ -40,52 +40,57 @@ func model(rest string) string {
 	return `{"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]` + rest + `}`
 }
 
-// TestRule14_Refused: each file has one thing that cannot be exact. The error is of the right kind and names it.
+// refusedFiles have one thing each that cannot be exact: a part of small, what the error is and what it must name.
+var refusedFiles = map[string]struct {
+	part, value string
+	want        error
+	names       string
+}{
+	"WordPiece":             {"model", `{"type": "WordPiece", "vocab": {}, "unk_token": "x"}`, ErrUnsupported, "WordPiece"},
+	"Unigram":               {"model", `{"type": "Unigram", "vocab": [["a", 0.5]]}`, ErrUnsupported, "Unigram"},
+	"dropout":               {"model", model(`, "dropout": 0.1`), ErrUnsupported, "dropout 0.1"},
+	"prefix":                {"model", model(`, "continuing_subword_prefix": "##"`), ErrUnsupported, "continuing_subword_prefix"},
+	"suffix":                {"model", model(`, "end_of_word_suffix": "</w>"`), ErrUnsupported, "end_of_word_suffix"},
+	"new model field":       {"model", model(`, "superbpe": true`), ErrUnsupported, "superbpe"},
+	"id twice":              {"model", `{"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []}`, ErrUnsupported, "id 0"},
+	"word twice":            {"model", `{"type": "BPE", "vocab": {"a": 0, "a": 1}, "merges": []}`, ErrUnsupported, `"a"`},
+	"huge id":               {"model", `{"type": "BPE", "vocab": {"a": 4000000000}, "merges": []}`, ErrBadFile, `"a"`},
+	"negative id":           {"model", `{"type": "BPE", "vocab": {"a": -1}, "merges": []}`, ErrBadFile, `"a"`},
+	"id with a fraction":    {"model", `{"type": "BPE", "vocab": {"a": 1.5}, "merges": []}`, ErrBadFile, `"a"`},
+	"vocab is a list":       {"model", `{"type": "BPE", "vocab": ["a"], "merges": []}`, ErrBadFile, "'{'"},
+	"no merges":             {"model", `{"type": "BPE", "vocab": {"a": 0}}`, ErrBadFile, "merges"},
+	"merge of three":        {"model", `{"type": "BPE", "vocab": {"a": 0}, "merges": ["a a a"]}`, ErrBadFile, "a a a"},
+	"pair of three":         {"model", `{"type": "BPE", "vocab": {"a": 0}, "merges": [["a", "a", "a"]]}`, ErrBadFile, "merges"},
+	"pair of one":           {"model", `{"type": "BPE", "vocab": {"a": 0}, "merges": [["a"]]}`, ErrBadFile, "merges"},
+	"merges of two forms":   {"model", `{"type": "BPE", "vocab": {"a": 0, "aa": 1}, "merges": [["a", "a"], "a a"]}`, ErrBadFile, "two forms"},
+	"merge out of vocab":    {"model", `{"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [["a", "b"]]}`, ErrBadFile, `"ab"`},
+	"no type":               {"normalizer", `{"strip_left": true, "strip_right": true}`, ErrUnsupported, "strip_left"},
+	"no type of post":       {"post_processor", `{"sep": ["a", 0], "cls": ["b", 1]}`, ErrUnsupported, "sep"},
+	"version":               {"version", `"2.0"`, ErrBadFile, "2.0"},
+	"Lowercase":             {"normalizer", `{"type": "Lowercase"}`, ErrUnsupported, "Lowercase"},
+	"Precompiled":           {"normalizer", `{"type": "Precompiled", "precompiled_charsmap": ""}`, ErrUnsupported, "Precompiled"},
+	"unknown normalizer":    {"normalizer", `{"type": "Sequence", "normalizers": [{"type": "Magic"}]}`, ErrUnsupported, "Magic"},
+	"field of NFC":          {"normalizer", `{"type": "NFC", "version": 17}`, ErrUnsupported, "version"},
+	"long replacement":      {"normalizer", `{"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaaaaaaaaa"}`, ErrUnsupported, "Replace"},
+	"both patterns":         {"normalizer", `{"type": "Replace", "pattern": {"String": "a", "Regex": "a"}, "content": "b"}`, ErrUnsupported, "pattern"},
+	"unknown pre":           {"pre_tokenizer", `{"type": "BertPreTokenizer"}`, ErrUnsupported, "BertPreTokenizer"},
+	"field of Split":        {"pre_tokenizer", `{"type": "Split", "pattern": {"String": "a"}, "behavior": "Isolated", "invert": false, "limit": 1}`, ErrUnsupported, "limit"},
+	"behavior":              {"pre_tokenizer", `{"type": "Split", "pattern": {"String": "a"}, "behavior": "Eaten", "invert": false}`, ErrBadFile, "Eaten"},
+	"empty text":            {"pre_tokenizer", `{"type": "Split", "pattern": {"String": ""}, "behavior": "Isolated", "invert": false}`, ErrUnsupported, "pattern"},
+	"Metaspace scheme":      {"pre_tokenizer", `{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "last"}`, ErrBadFile, "last"},
+	"Metaspace text":        {"pre_tokenizer", `{"type": "Metaspace", "replacement": "▁▁"}`, ErrBadFile, "▁▁"},
+	"Metaspace contradicts": {"pre_tokenizer", `{"type": "Metaspace", "replacement": "▁", "add_prefix_space": false, "prepend_scheme": "always"}`, ErrBadFile, "always"},
+	"unknown post":          {"post_processor", `{"type": "Magic"}`, ErrUnsupported, "Magic"},
+	"two templates":         {"post_processor", `{"type": "Sequence", "processors": [{"type": "BertProcessing", "sep": ["a", 0], "cls": ["b", 1]}, {"type": "BertProcessing", "sep": ["a", 0], "cls": ["b", 1]}]}`, ErrUnsupported, "two"},
+	"template without":      {"post_processor", `{"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "x", "type_id": 0}}], "pair": [], "special_tokens": {}}`, ErrBadFile, `"x"`},
+	"second text":           {"post_processor", `{"type": "TemplateProcessing", "single": [{"Sequence": {"id": "B", "type_id": 0}}], "pair": [], "special_tokens": {}}`, ErrUnsupported, "template"},
+	"added twice":           {"added_tokens", `[{"id": 3, "content": "x"}, {"id": 4, "content": "x", "lstrip": true}]`, ErrUnsupported, `"x"`},
+	"lone surrogate":        {"normalizer", `{"type": "Prepend", "prepend": "\ud800"}`, ErrBadFile, "surrogate"},
+}
+
+// TestRule14_Refused: the error is of the right kind and names the cause.
 func TestRule14_Refused(t *testing.T) {
-	for name, c := range map[string]struct {
-		part, value string
-		want        error
-		names       string
-	}{
-		"WordPiece":             {"model", `{"type": "WordPiece", "vocab": {}, "unk_token": "x"}`, ErrUnsupported, "WordPiece"},
-		"Unigram":               {"model", `{"type": "Unigram", "vocab": [["a", 0.5]]}`, ErrUnsupported, "Unigram"},
-		"dropout":               {"model", model(`, "dropout": 0.1`), ErrUnsupported, "dropout 0.1"},
-		"prefix":                {"model", model(`, "continuing_subword_prefix": "##"`), ErrUnsupported, "continuing_subword_prefix"},
-		"suffix":                {"model", model(`, "end_of_word_suffix": "</w>"`), ErrUnsupported, "end_of_word_suffix"},
-		"new model field":       {"model", model(`, "superbpe": true`), ErrUnsupported, "superbpe"},
-		"id twice":              {"model", `{"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []}`, ErrUnsupported, "id 0"},
-		"word twice":            {"model", `{"type": "BPE", "vocab": {"a": 0, "a": 1}, "merges": []}`, ErrUnsupported, `"a"`},
-		"huge id":               {"model", `{"type": "BPE", "vocab": {"a": 4000000000}, "merges": []}`, ErrBadFile, `"a"`},
-		"negative id":           {"model", `{"type": "BPE", "vocab": {"a": -1}, "merges": []}`, ErrBadFile, `"a"`},
-		"id with a fraction":    {"model", `{"type": "BPE", "vocab": {"a": 1.5}, "merges": []}`, ErrBadFile, `"a"`},
-		"vocab is a list":       {"model", `{"type": "BPE", "vocab": ["a"], "merges": []}`, ErrBadFile, "vocab"},
-		"no merges":             {"model", `{"type": "BPE", "vocab": {"a": 0}}`, ErrBadFile, "merges"},
-		"merge of three":        {"model", `{"type": "BPE", "vocab": {"a": 0}, "merges": ["a a a"]}`, ErrBadFile, "a a a"},
-		"pair of three":         {"model", `{"type": "BPE", "vocab": {"a": 0}, "merges": [["a", "a", "a"]]}`, ErrBadFile, "merges"},
-		"pair of one":           {"model", `{"type": "BPE", "vocab": {"a": 0}, "merges": [["a"]]}`, ErrBadFile, "merges"},
-		"merges of two forms":   {"model", `{"type": "BPE", "vocab": {"a": 0, "aa": 1}, "merges": [["a", "a"], "a a"]}`, ErrBadFile, "two forms"},
-		"merge out of vocab":    {"model", `{"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [["a", "b"]]}`, ErrBadFile, `"ab"`},
-		"version":               {"version", `"2.0"`, ErrBadFile, "2.0"},
-		"Lowercase":             {"normalizer", `{"type": "Lowercase"}`, ErrUnsupported, "Lowercase"},
-		"Precompiled":           {"normalizer", `{"type": "Precompiled", "precompiled_charsmap": ""}`, ErrUnsupported, "Precompiled"},
-		"unknown normalizer":    {"normalizer", `{"type": "Sequence", "normalizers": [{"type": "Magic"}]}`, ErrUnsupported, "Magic"},
-		"field of NFC":          {"normalizer", `{"type": "NFC", "version": 17}`, ErrUnsupported, "version"},
-		"long replacement":      {"normalizer", `{"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaaaaaaaaa"}`, ErrUnsupported, "Replace"},
-		"both patterns":         {"normalizer", `{"type": "Replace", "pattern": {"String": "a", "Regex": "a"}, "content": "b"}`, ErrUnsupported, "pattern"},
-		"unknown pre":           {"pre_tokenizer", `{"type": "BertPreTokenizer"}`, ErrUnsupported, "BertPreTokenizer"},
-		"field of Split":        {"pre_tokenizer", `{"type": "Split", "pattern": {"String": "a"}, "behavior": "Isolated", "invert": false, "limit": 1}`, ErrUnsupported, "limit"},
-		"behavior":              {"pre_tokenizer", `{"type": "Split", "pattern": {"String": "a"}, "behavior": "Eaten", "invert": false}`, ErrBadFile, "Eaten"},
-		"empty text":            {"pre_tokenizer", `{"type": "Split", "pattern": {"String": ""}, "behavior": "Isolated", "invert": false}`, ErrUnsupported, "pattern"},
-		"Metaspace scheme":      {"pre_tokenizer", `{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "last"}`, ErrBadFile, "last"},
-		"Metaspace text":        {"pre_tokenizer", `{"type": "Metaspace", "replacement": "▁▁"}`, ErrBadFile, "▁▁"},
-		"Metaspace contradicts": {"pre_tokenizer", `{"type": "Metaspace", "replacement": "▁", "add_prefix_space": false, "prepend_scheme": "always"}`, ErrBadFile, "always"},
-		"unknown post":          {"post_processor", `{"type": "Magic"}`, ErrUnsupported, "Magic"},
-		"two templates":         {"post_processor", `{"type": "Sequence", "processors": [{"type": "BertProcessing", "sep": ["a", 0], "cls": ["b", 1]}, {"type": "BertProcessing", "sep": ["a", 0], "cls": ["b", 1]}]}`, ErrUnsupported, "two"},
-		"template without":      {"post_processor", `{"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "x", "type_id": 0}}], "pair": [], "special_tokens": {}}`, ErrBadFile, `"x"`},
-		"second text":           {"post_processor", `{"type": "TemplateProcessing", "single": [{"Sequence": {"id": "B", "type_id": 0}}], "pair": [], "special_tokens": {}}`, ErrUnsupported, "template"},
-		"added twice":           {"added_tokens", `[{"id": 3, "content": "x"}, {"id": 4, "content": "x", "lstrip": true}]`, ErrUnsupported, `"x"`},
-		"lone surrogate":        {"normalizer", `{"type": "Prepend", "prepend": "\ud800"}`, ErrBadFile, "surrogate"},
-	} {
+	for name, c := range refusedFiles {
 		t.Run(name, func(t *testing.T) {
 			file := with(t, c.part, c.value)
 			if name == "lone surrogate" {
@@ -106,8 +111,8 @@ func TestRule14_Refused(t *testing.T) {
 func TestRule14_RefusedPatterns(t *testing.T) {
 	for _, regex := range []string{
 		``, `a*`, `a|`, `(?:)`, `a?`, `a|b*`, // may match nothing
-		`^a`, `a$`, `\ba`, `\Aa`, `a\z`, `\Ga`, `(a)\1`, `(?<n>a)\k<n>`, `\h`, `\R`, `\X`, `\K`, `\101`, `\Qa`, `\cA`,
-		`a+?`, `a*?b`, `a??b`, `a{1,2}?`, `a{2}+`, `a++?`, `a**`, `a{,2}`, `a{x}`, `a{`, `a{2,1}`, `a{0}b`, `{1}`, `*a`,
+		`^a`, `$`, `(?:$)+a`, `\ba`, `\Aa`, `a\z`, `\Ga`, `(a)\1`, `(?<n>a)\k<n>`, `\h`, `\R`, `\X`, `\K`, `\101`, `\Qa`, `\cA`,
+		`a+?`, `a*?b`, `a??b`, `a{1,2}?`, `a{2}++`, `a{1,2}+?`, `a++?`, `a**`, `a{,2}`, `a{x}`, `a{`, `a{2,1}`, `a{0}b`, `{1}`, `*a`,
 		`[`, `[]`, `[]a]`, `[^]a]`, `[[:alpha:]]`, `[a`, `[\w-z]`, `[z-a]`, `[a-\d]`, `[a-b-c]`, `[\b]`, `a]`,
 		`(a`, `a)`, `(?#c)a`, `(?=a)`, `(?m:a)`, `(?x)a`, `a(?i)b`, `(?<=ab)c`, `(?<!a|b)c`,
 		`\p{Nope}`, `\pL`, `\p`, `\p{L`, `\p{}`, `\x{110000}`, `\xE4`, `\x4`, `\uD800`, `\u12`, `\`, `(?i:ss)`, `(?i:st)`, `(?i:ffi)`,
@@ -134,6 +139,7 @@ func TestBadFiles(t *testing.T) {
 		"not utf-8":     {strings.Replace(small, `"c"`, "\"\xff\"", 1), ErrBadFile},
 		"too long":      {small + strings.Repeat(" ", MaxFile), ErrUnsupported},
 		"model is text": {with(t, "model", `"BPE"`), ErrBadFile},
+		"white space":   {strings.ReplaceAll(small, "null", " null \n\t"), nil},
 		"type is none":  {with(t, "normalizer", `{"type": 1}`), ErrBadFile},
 	} {
 		if _, err := Parse([]byte(c.file)); !errors.Is(err, c.want) {

@@ -56,22 +56,22 @@ func assemble(f *file, m *modelFile) (*Tokenizer, error) {
 	t := &Tokenizer{cache: newCache()}
 	t.encoders.New = func() any { return &encoder{cache: t.cache} }
 	var err error
-	if err = t.normalizer.parse(f.Normalizer); err != nil {
+	if err = t.normalizer.parse(f.normalizer); err != nil {
 		return nil, err
 	}
-	if err = t.pre.parse(f.Pre); err != nil {
+	if err = t.pre.parse(f.pre); err != nil {
 		return nil, err
 	}
 	if t.pre.asksFirst && t.normalizer.shifts {
 		return nil, unsupported("pre-tokenizer Metaspace with prepend_scheme first behind a normalizer that moves the beginning")
 	}
-	if t.template, err = parseTemplate(f.Post); err != nil {
+	if t.template, err = parseTemplate(f.post); err != nil {
 		return nil, err
 	}
 	if t.model, err = newModel(m, t.pre.bytes); err != nil {
 		return nil, err
 	}
-	if t.added, err = newAddedTokens(f.Added, t.model, &t.normalizer); err != nil {
+	if t.added, err = newAddedTokens(f.added, t.model, &t.normalizer); err != nil {
 		return nil, err
 	}
 	t.size = t.model.size() + t.added.size() + t.cache.size() + t.pre.size() + t.normalizer.size()

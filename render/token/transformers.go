@@ -85,8 +85,8 @@ func parseConfig(data []byte) (*config, error) {
 
 // apply changes f and m to what the class makes of them.
 func (c *config) apply(f *file, m *modelFile) error {
-	have := make(map[string]addedToken, len(f.Added))
-	for _, t := range f.Added {
+	have := make(map[string]addedToken, len(f.added))
+	for _, t := range f.added {
 		t.ID = 0
 		have[t.Content] = t
 	}
@@ -118,8 +118,8 @@ func (c *config) llama(f *file, m *modelFile) error {
 	if c.AddPrefix != nil && !*c.AddPrefix {
 		scheme = "never"
 	}
-	f.Normalizer = nil
-	f.Pre = json.RawMessage(`{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "` + scheme + `", "split": false}`)
+	f.normalizer = nil
+	f.pre = json.RawMessage(`{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "` + scheme + `", "split": false}`)
 	yes, no := true, false
 	m.FuseUnknown, m.ByteFallback, m.IgnoreMerges, m.Unknown = &yes, &yes, &no, nil
 	return nil
@@ -135,7 +135,7 @@ const (
 
 // same errs unless the file says what the class brings.
 func (c *config) same(f *file, class, normalizer, pre string) error {
-	for _, pair := range [][2]string{{string(f.Normalizer), normalizer}, {string(f.Pre), pre}} {
+	for _, pair := range [][2]string{{string(f.normalizer), normalizer}, {string(f.pre), pre}} {
 		got, err := canonical(pair[0])
 		if err != nil {
 			return err

@@ -18,6 +18,15 @@ import (
 	"github.com/kvscout/kvscout/test/tokenizers"
 )
 
+// engine is what both engines are to those who use them.
+type engine interface {
+	Encode(dst []uint32, text string, addSpecial bool) ([]uint32, error)
+	TokenID(token string) (uint32, bool)
+	Size() int64
+}
+
+var _ = [2]engine{(*token.Tokenizer)(nil), (*Tokenizer)(nil)}
+
 func readZstd(t testing.TB, path string, into any) {
 	t.Helper()
 	data, err := os.ReadFile(path)

@@ -93,7 +93,7 @@ PATTERNS = {
     "o200k": rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+{CONTRACTION}?|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*{CONTRACTION}?|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     "tekken": rf"[^\r\n\p{{L}}\p{{N}}]?{UPPER}*{LOWER}+|[^\r\n\p{{L}}\p{{N}}]?{UPPER}+{LOWER}*|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
     "kimi": r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-    "digits_groups": r"\d{1,3}(?=(?:\d{3})*\b)" if False else r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))|\p{L}+|[^\p{L}\p{N}]",
+    "digits_groups": r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))|\p{L}+|[^\p{L}\p{N}]",
     "behind": r"(?<=\p{L})\p{N}+|(?<!\s)[!-/]|\s",
     "atomic": r"(?>a+)b|(?:ab|[a-c])+|x(?:y|z)*|\s++",
     "groups": r"(?:\p{L}\p{M}*)+|(?:[0-9]{2})+|(\.\.\.|\.)|[^\S\r\n]+|[\r\n]+",
@@ -101,6 +101,9 @@ PATTERNS = {
     "word": r"\w+|[^\w\s]+|\s",
     "ranges": r"[一-龥぀-ゟ゠-ヿ]+|[\x20-\x7E]|[\u0400-\u04FF]+|[\x{1F300}-\x{1FAFF}]",
     "negated": r"\P{L}+|[^\P{Lu}]|[\p{^Ll}a]+",
+    "cl100k_new": r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    "bloom": r" ?[^(\s|[.,!?…。，、।۔،])]+",
+    "line_end": r"a+$|[^\n]{2}$|\s{2,3}+|\p{L}{2}+.|b$c",
     "dots": r".{1,4}|\n",
 }
 
@@ -129,6 +132,7 @@ def cases():
     yield "starcoder", "bytes", {"pre_tokenizer": pre({"type": "Digits", "individual_digits": True}, byte_level(False, True))}
     yield "digits", "bytes", {"pre_tokenizer": pre({"type": "Digits", "individual_digits": False}, byte_level(False, True))}
     yield "falcon", "bytes", {"pre_tokenizer": pre({"type": "Punctuation", "behavior": "Contiguous"}, byte_level(False, True), {"type": "Digits", "individual_digits": False}, regex("[0-9][0-9][0-9]"))}
+    yield "white space", "bytes", {"pre_tokenizer": pre({"type": "Whitespace"}, byte_level())}
     yield "white space split", "bytes", {"pre_tokenizer": pre({"type": "WhitespaceSplit"}, byte_level())}
     yield "deepseek", "bytes", {"pre_tokenizer": DEEPSEEK}
     yield "no pre-tokenizer", "bytes", {}
