@@ -79,7 +79,7 @@ func (w *walker) member() (Member, bool) {
 		return Member{}, false
 	}
 	m := Member{start: w.pos}
-	if !w.text1() {
+	if !w.quoted() {
 		return m, false
 	}
 	m.Name = shortText(w.text[m.start:w.pos])
@@ -99,8 +99,8 @@ func (w *walker) member() (Member, bool) {
 	return m, true
 }
 
-// text1 passes one string.
-func (w *walker) text1() bool {
+// quoted passes one string.
+func (w *walker) quoted() bool {
 	for i := w.pos + 1; i < len(w.text); i++ {
 		switch w.text[i] {
 		case '\\':
@@ -120,7 +120,7 @@ func (w *walker) value() bool {
 		case 0:
 			return false
 		case '"':
-			if !w.text1() {
+			if !w.quoted() {
 				return false
 			}
 		case '{', '[':
