@@ -49,8 +49,8 @@ test-race: $(python) $(tokenizers) ## run the tests of packages with goroutines 
 # TESTFLAGS='-run=^$$ -bench=.' compares the speed of both.
 test-hftokenizers: $(tokenizers) ## build the Rust engine of render/token/hf (needs cargo, g++) and compare both engines
 	tools/libtokenizers.sh .tools/libtokenizers
-	CGO_ENABLED=1 go vet -tags=hftokenizers ./render/token/...
-	CGO_ENABLED=1 CGO_LDFLAGS='-L$(CURDIR)/.tools/libtokenizers' go test -tags=hftokenizers $(TESTFLAGS) ./render/token/hf
+	CGO_ENABLED=1 go vet -tags=hftokenizers ./render/token/... ./render/local
+	CGO_ENABLED=1 CGO_LDFLAGS='-L$(CURDIR)/.tools/libtokenizers' go test -tags=hftokenizers $(TESTFLAGS) ./render/token/hf ./render/local
 
 fuzz: $(python) $(tokenizers) ## run each fuzz target for FUZZTIME
 	tools/fuzz.sh $(FUZZTIME)

@@ -17,7 +17,7 @@ import (
 type model struct {
 	engine    profile.Engine
 	config    profile.ModelConfig
-	tokenizer *token.Tokenizer
+	tokenizer encoder
 	timed     bool  // the template prints the time
 	size      int64 // bytes in memory
 }
@@ -53,9 +53,10 @@ func newModel(files hub.Files, o *Options) (*model, error) {
 			return nil, err
 		}
 	}
-	if m.tokenizer, err = token.Parse(h.Tokenizer); err != nil {
+	if m.tokenizer, err = newEncoder(h.Tokenizer); err != nil {
 		return nil, err
 	}
+	closeLater(m)
 	m.size += m.tokenizer.Size()
 	return m, nil
 }
