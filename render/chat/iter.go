@@ -27,7 +27,6 @@ func (i *iterator) PyEqual(other pyval.Value) bool { return i == other }
 
 // rangeObject is range(start, stop, step).
 type rangeObject struct {
-	opaque
 	start, stop, step int64
 	n                 int
 }
@@ -52,7 +51,6 @@ func (r *rangeObject) PyEqual(other pyval.Value) bool {
 
 // dictView is what keys, values and items of a dict give.
 type dictView struct {
-	opaque
 	kind string
 	dict *pyval.Dict
 }

@@ -79,7 +79,6 @@ func (s *forStmt) filter(st *state, e *env, items []pyval.Value) ([]pyval.Value,
 
 // loopObject is the variable "loop" (jinja2.runtime.LoopContext).
 type loopObject struct {
-	opaque
 	stmt    *forStmt
 	env     *env
 	items   []pyval.Value
