@@ -119,8 +119,15 @@ func TestLinear(t *testing.T) {
 					}
 				}
 			}
-			short, long := bestTime(encode(text(1<<14))), bestTime(encode(text(1<<18)))
-			if long > 60*short+50*time.Millisecond { // n log n is 20 times, a square 256 times
+			// n log n is 20 times, a square 256 times. A busy machine may spoil a measurement, not all of them.
+			var short, long time.Duration
+			for range 10 {
+				short, long = bestTime(encode(text(1<<14))), bestTime(encode(text(1<<18)))
+				if long <= 60*short+50*time.Millisecond {
+					break
+				}
+			}
+			if long > 60*short+50*time.Millisecond {
 				t.Errorf("%s, %q: 16 KB take %v, 256 KB %v", name, unit, short, long)
 			}
 		}
