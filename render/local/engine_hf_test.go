@@ -22,3 +22,13 @@ func TestRenderer_SecondEngine(t *testing.T) {
 		t.Errorf("after the swap: %v", got)
 	}
 }
+
+// render1 renders a chat of one message.
+func render1(t *testing.T, r *Renderer, content string) []uint32 {
+	t.Helper()
+	res, err := r.Render(t.Context(), saying(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.Prompts[0].Tokens
+}

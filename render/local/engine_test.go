@@ -27,13 +27,3 @@ func TestRenderer_FirstEngineRefuses(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
-// render1 renders a chat of one message.
-func render1(t *testing.T, r *Renderer, content string) []uint32 {
-	t.Helper()
-	res, err := r.Render(t.Context(), saying(content))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.Prompts[0].Tokens
-}
