@@ -223,6 +223,11 @@ func TestRule14_RendererFaults(t *testing.T) {
 		{"403 without scale-out", typed(403, "PermissionDeniedError"), unusable},
 		{"404 without the route", says(404, `{"detail":"Not Found"}`), unusable},
 		{"404 that names no model", typed(404, "NotFoundError"), unusable},
+		{"200 with an error body", says(200, `{"error":{"message":"no","type":"InternalServerError","code":500}}`), unusable},
+		{"ids out of range", says(200, `{"token_ids":[1,2147483648],"features":null}`), unusable},
+		{"redirect", func(w http.ResponseWriter, req *http.Request) {
+			http.Redirect(w, req, "/elsewhere", http.StatusTemporaryRedirect)
+		}, unusable},
 		{"400", typed(400, "BadRequestError"), failure{400, "invalid_argument", "BAD_BODY"}},
 		{"401", says(401, `{"error":"Unauthorized"}`), unusable},
 		{"429", typed(429, "RateLimitError"), failure{429, "resource_exhausted", "OVERLOADED"}},
