@@ -136,6 +136,8 @@ func TestOpen_Refuses(t *testing.T) {
 		"config no object":    {Files{fileTokenizer: []byte(minimal), fileConfig: []byte(`[]`)}, ErrBadFile},
 		"model no object":     {Files{fileTokenizer: []byte(minimal), fileModel: []byte(`5`)}, ErrBadFile},
 		"tokenizer no object": {Files{fileTokenizer: []byte(`[]`)}, ErrBadFile},
+		"no object, rebuilt":  {Files{fileTokenizer: []byte(`[]`), fileConfig: []byte(`{"tokenizer_class":"Qwen2Tokenizer"}`)}, ErrBadFile},
+		"no model, rebuilt":   {Files{fileTokenizer: []byte(`{"model":5}`), fileConfig: []byte(`{"tokenizer_class":"Qwen2Tokenizer"}`)}, ErrBadFile},
 		"decoder no object":   {Files{fileTokenizer: []byte(minimal), fileConfig: []byte(`{"added_tokens_decoder":[]}`)}, ErrBadFile},
 	} {
 		if m, err := Open(c.files); !errors.Is(err, c.want) || m != nil {

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -137,10 +138,14 @@ func rebuild(tokenizer []byte, b *build) ([]byte, error) {
 		set["model"], err = render.Edit{Set: inner}.Apply(m.Value)
 		return err
 	})
-	if err != nil {
-		return nil, err
+	var out []byte
+	if err == nil {
+		out, err = render.Edit{Set: set}.Apply(tokenizer)
 	}
-	return render.Edit{Set: set}.Apply(tokenizer)
+	if errors.Is(err, render.ErrNoObject) {
+		err = fmt.Errorf("%w: %s: %w", ErrBadFile, fileTokenizer, err)
+	}
+	return out, err
 }
 
 // memberText is the text of a member of an object; empty if there is none.
