@@ -84,7 +84,7 @@ func filterTojson(st *state, v pyval.Value, a arguments) (pyval.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := pyval.Dump{}
+	o := pyval.Dump{Max: st.text}
 	o.EnsureASCII = p[0] != nil && pyval.Truth(p[0])
 	o.SortKeys = p[3] != nil && pyval.Truth(p[3])
 	switch indent := p[1].(type) {

@@ -50,7 +50,7 @@ func TestRule17_LimitsOfHostileTemplates(t *testing.T) {
 			if err == nil {
 				begin := time.Now()
 				_, err = tmpl.Execute(context.Background(), nil)
-				if took := time.Since(begin); took > 5*time.Second {
+				if took := time.Since(begin); took > 20*time.Second {
 					t.Errorf("took %v", took)
 				}
 			}
@@ -89,7 +89,7 @@ func TestDeepSources(t *testing.T) {
 				tmpl.LoopsOverContent()
 				_, err = tmpl.Execute(context.Background(), nil)
 			}
-			if took := time.Since(begin); took > 5*time.Second {
+			if took := time.Since(begin); took > 20*time.Second {
 				t.Errorf("took %v", took)
 			}
 			if err != nil && !errors.Is(err, chat.ErrLimit) && !errors.Is(err, chat.ErrSyntax) && !errors.Is(err, chat.ErrTemplate) {

@@ -11,7 +11,7 @@
 //
 // # Engines
 //
-// VLLM follows vLLM 0.32 (vllm/entrypoints/openai, vllm/renderers), SGLang follows SGLang 0.5.9's Python server
+// VLLM follows vLLM 0.32 (vllm/entrypoints/openai, vllm/renderers), SGLang follows SGLang 0.5.23's Python server
 // (sglang/srt/entrypoints/openai), TensorRTLLM what reference material says of TensorRT-LLM's renderer. The engines
 // differ in what they keep of a message, in how they join parts of a content, in defaults and in what they refuse.
 //

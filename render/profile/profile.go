@@ -15,9 +15,9 @@ type Engine uint8
 const (
 	// VLLM is vLLM 0.32.
 	VLLM Engine = iota + 1
-	// SGLang is SGLang 0.5.9, the server in Python.
+	// SGLang is SGLang 0.5.23, the server in Python; requests with tools are not exact yet.
 	SGLang
-	// TensorRTLLM is TensorRT-LLM's trtllm-render.
+	// TensorRTLLM is TensorRT-LLM's trtllm-render: plain conversations only, the rest is not exact.
 	TensorRTLLM
 )
 

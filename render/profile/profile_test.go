@@ -140,3 +140,36 @@ func FuzzChat(f *testing.F) {
 		}
 	})
 }
+
+// TestCase67_ContentFormats: a text and its parts are alike for a template of texts, and stay parts for one of parts.
+func TestCase67_ContentFormats(t *testing.T) {
+	body := `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}]}`
+	for src, want := range map[string]string{
+		"{% for m in messages %}{{ m.content }}{% endfor %}":                                            "a\nb",
+		"{% for m in messages %}{% for p in m.content %}[{{ p.text }}]{% endfor %}{% endfor %}":         "[a][b]",
+		"{% for m in messages %}{% for p in m['content'] %}{{ p|tojson }}{% endfor %}{% endfor %}":      `{"type": "text", "text": "a"}{"type": "text", "text": "b"}`,
+		"{% for message in messages %}{{ message.content is string }}{{ message.content }}{% endfor %}": "Truea\nb",
+	} {
+		p, err := profile.Chat(context.Background(), profile.VLLM, []byte(body), profile.ModelConfig{Template: parse(t, src)})
+		if err != nil || p.Elements[0].Text != want {
+			t.Errorf("%s: %+v, %v, want %q", src, p.Elements, err, want)
+		}
+	}
+}
+
+// TestCase70_NoArguments: vLLM 0.32 takes an empty text for an empty object and refuses a call without the key.
+func TestCase70_NoArguments(t *testing.T) {
+	call := func(function string) string {
+		return `{"messages":[{"role":"user","content":"q"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":` + function + `}]}]}`
+	}
+	empty, err := chatText(t, profile.VLLM, call(`{"name":"f","arguments":""}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if object, err := chatText(t, profile.VLLM, call(`{"name":"f","arguments":"{}"}`)); object != empty || err != nil {
+		t.Errorf("%q, %v, want %q", object, err, empty)
+	}
+	if _, err := chatText(t, profile.VLLM, call(`{"name":"f"}`)); !errors.Is(err, profile.ErrRefused) {
+		t.Errorf("no arguments: %v, want ErrRefused", err)
+	}
+}

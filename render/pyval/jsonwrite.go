@@ -18,11 +18,16 @@ type Dump struct {
 	// ItemSeparator and KeySeparator are used if Separators is set; otherwise Python's defaults.
 	Separators                  bool
 	ItemSeparator, KeySeparator string
+	// Max bounds the text in bytes, give or take one value; 0 means MaxText.
+	Max int
 }
 
 // JSON is json.dumps(v). It errs with ErrType for what Python cannot serialize, and with ErrTooBig.
 func (o Dump) JSON(v Value) (string, error) {
 	w := writer{Dump: o, item: ", ", key: ": "}
+	if w.Max == 0 {
+		w.Max = MaxText
+	}
 	if o.Indent != nil {
 		w.item = ","
 	}
@@ -42,7 +47,7 @@ type writer struct {
 }
 
 func (w *writer) value(v Value, depth int) error {
-	if depth > maxDepth || len(w.b) > MaxText {
+	if depth > maxDepth || len(w.b) > w.Max {
 		return ErrTooBig
 	}
 	var err error
