@@ -201,7 +201,7 @@ func TestMisuseExitsWith2(t *testing.T) {
 		{[]string{"render", "--body", ids}, "exactly one of --tokenizer and --renderer"},
 		{[]string{"render", "--body", ids, "--tokenizer", "d", "--profile", "tgi"}, `profile "tgi"`},
 		{[]string{"render", "--body", ids, "--tokenizer", "d", "--template-kwargs", ids}, "is no JSON object"},
-		{[]string{"verify", "--tokenizer", "d", "x"}, "tokenizer belongs to render"},
+		{[]string{"verify", "--tokenizer", "d", "x"}, "belong to render"},
 	} {
 		r := run(t, c.args...)
 		if r.code != exitUsage || r.out != "" {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -43,8 +44,8 @@ Columns: EQUAL, OVER and UNDER compare the numbers, bounds included; BOUNDS are 
 held; WRONG are exact answers that differ and bounds that did not hold. The command exits with 1 if any is wrong, or if
 a file is cut off or has records that cannot be read.
 
-With --render each prediction starts from the recorded HTTP body instead of its token ids, rendered in process: wrong then
-counts also what was rendered to other tokens than the engine ran.`,
+With --render each prediction starts from the recorded HTTP body instead of its token ids: wrong then counts also what was
+rendered to other tokens than the engine ran. Requests that cannot be rendered exactly are left out, which is told.`,
 		Example: `  kvscout verify w0.kvrec
   kvscout verify --verbose recordings/
   kvscout verify --json recordings/ | jq .wrong
@@ -53,17 +54,19 @@ counts also what was rendered to other tokens than the engine ran.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runVerify(cmd, args, &o) },
 	}
 	o.register(cmd.Flags())
-	cmd.Flags().BoolVar(&o.render, "render", false, "predict from the recorded bodies, rendered by --profile and --tokenizer")
+	o.registerRemote(cmd.Flags())
+	cmd.Flags().BoolVar(&o.render, "render", false, "predict from the recorded bodies, rendered by --tokenizer and --profile, or by --renderer")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the result as JSON and nothing else")
 	cmd.Flags().BoolVar(&o.verbose, "verbose", false, "tell of each wrong prediction on standard error: its number in the file and the numbers compared")
 	return cmd
 }
 
 func runVerify(cmd *cobra.Command, args []string, o *verifyOptions) error {
-	opts, err := o.verification()
+	opts, closing, err := o.verification()
 	if err != nil {
 		return err
 	}
+	defer closing()
 	paths, err := recordingsIn(args)
 	if err != nil {
 		return err
@@ -85,6 +88,9 @@ func runVerify(cmd *cobra.Command, args []string, o *verifyOptions) error {
 		}
 		if report.Bad > 0 {
 			warn(stderr, "%s: %d places could not be read; bounds tell what that leaves unknown", path, report.Bad)
+		}
+		if report.Unrendered > 0 {
+			warn(stderr, "%s: %d requests are left out, because their bodies cannot be rendered exactly in process", path, report.Unrendered)
 		}
 		if report.Torn || report.Bad > 0 {
 			incomplete++
@@ -111,20 +117,23 @@ func runVerify(cmd *cobra.Command, args []string, o *verifyOptions) error {
 	}
 }
 
-// verification are the options of package verify.
-func (o *verifyOptions) verification() (verify.Options, error) {
+// verification are the options of package verify. closing is to be called after the last use of them.
+func (o *verifyOptions) verification() (opts verify.Options, closing func(), err error) {
 	if !o.render {
-		if o.tokenizer != "" {
-			return verify.Options{}, misuse("tokenizer belongs to render")
+		if o.tokenizer != "" || o.url != "" {
+			return opts, nil, misuse("tokenizer and renderer belong to render")
 		}
-		return verify.Options{}, nil
+		return opts, func() {}, nil
 	}
-	r, _, err := o.open() // in process, so there is nothing to close
+	r, closing, err := o.open()
 	if err != nil {
-		return verify.Options{}, err
+		return verify.Options{}, nil, err
 	}
 	return verify.Options{Render: func(ctx context.Context, path string, body []byte) ([]uint32, []indexer.Feature, error) {
 		result, err := r.Render(ctx, render.Request{Path: path, Body: body})
+		if errors.Is(err, render.ErrNotExact) {
+			err = fmt.Errorf("%w: %w", verify.ErrUnrendered, err)
+		}
 		if err != nil {
 			return nil, nil, saying(err)
 		}
@@ -136,7 +145,7 @@ func (o *verifyOptions) verification() (verify.Options, error) {
 			features = append(features, indexer.Feature{Hash: f.Hash, Offset: f.Offset, Length: f.Length})
 		}
 		return result.Prompts[0].Tokens, features, nil
-	}}, nil
+	}}, closing, nil
 }
 
 func verifyFile(ctx context.Context, path string, stderr io.Writer, opts verify.Options, verbose bool, progress func(done, size int64)) (verify.Report, error) {

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -84,6 +85,10 @@ func (p *player) predict(ctx context.Context, rec *recording.Record) error {
 	}
 	q := query(r)
 	differs, err := p.render(ctx, r, &q)
+	if errors.Is(err, ErrUnrendered) {
+		p.report.Unrendered++
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("render request %d: %w", p.report.Requests, err)
 	}
