@@ -97,10 +97,10 @@ func checkOwnCode(c *config, modelType string) error {
 // tokenizer finds the tokenizer and the special tokens.
 func (m *Model) tokenizer(files Files, c *config) error {
 	var b build
-	make, own := builds[m.Class]
+	construct, own := builds[m.Class]
 	switch {
 	case own:
-		b = make(c)
+		b = construct(c)
 	case m.Class != backend:
 		return fmt.Errorf("%w: tokenizer class %.60q builds its tokenizer by code (known are %s, and those that take tokenizer.json as it is)",
 			ErrUnsupported, m.Class, knownBuilds())

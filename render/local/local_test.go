@@ -20,7 +20,7 @@ import (
 func TestRenderer_Goldens(t *testing.T) {
 	for _, name := range models {
 		t.Run(name, func(t *testing.T) {
-			r := real(t, name)
+			r := recorded(t, name)
 			rendered := 0
 			for _, g := range goldens(t, name) {
 				res, err := r.Render(t.Context(), g.request())

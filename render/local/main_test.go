@@ -75,8 +75,8 @@ func load(t testing.TB, dir string, edit ...func(*Options)) *Renderer {
 	return r
 }
 
-// real opens the renderer of a recorded model.
-func real(t testing.TB, name string) *Renderer {
+// recorded opens the renderer of a recorded model.
+func recorded(t testing.TB, name string) *Renderer {
 	t.Helper()
 	return load(t, tokenizers.Dir(t, name), func(o *Options) { o.Served, o.MaxModelLen = []string{"tiny-" + name}, 2048 })
 }
