@@ -12,6 +12,8 @@ export GOTOOLCHAIN := local
 FUZZTIME  ?= 10s
 BENCH     ?= .
 REPS      ?= 3
+MINUTES   ?= 60
+STEP      ?= 60ms
 PEERS     ?= test/bench/peers
 TRACE     ?=
 TESTFLAGS ?=
@@ -20,14 +22,14 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 
 bin := .tools/bin
 
-.PHONY: .venv all help build test test-race test-hftokenizers fuzz bench bench-peers e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
+.PHONY: .venv all help build test test-race test-hftokenizers nightly soak fuzz bench bench-peers e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
 
 all: test lint ## test, then lint (what plain `make` does)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo 'variables: FUZZTIME=$(FUZZTIME) BENCH=$(BENCH) REPS=$(REPS) PEERS=$(PEERS) TRACE=$(TRACE) TESTFLAGS=$(TESTFLAGS) AGAINST=$(AGAINST) VERSION=$(VERSION)'
+	@echo 'variables: FUZZTIME=$(FUZZTIME) BENCH=$(BENCH) REPS=$(REPS) MINUTES=$(MINUTES) STEP=$(STEP) PEERS=$(PEERS) TRACE=$(TRACE) TESTFLAGS=$(TESTFLAGS) AGAINST=$(AGAINST) VERSION=$(VERSION)'
 
 build: ## build bin/kvscout
 	CGO_ENABLED=0 go build -trimpath -o bin/kvscout ./cmd/kvscout
@@ -51,6 +53,12 @@ test-hftokenizers: $(tokenizers) ## build the Rust engine of render/token/hf (ne
 	tools/libtokenizers.sh .tools/libtokenizers
 	CGO_ENABLED=1 go vet -tags=hftokenizers ./render/token/... ./render/local
 	CGO_ENABLED=1 CGO_LDFLAGS='-L$(CURDIR)/.tools/libtokenizers' go test -tags=hftokenizers $(TESTFLAGS) ./render/token/hf ./render/local
+
+nightly: ## compare the index with its model for MINUTES on new random seeds, in each of six ways
+	go test -v -count=1 -timeout=0 -run='^Test(Model|Rule16)_' ./test/model -args -model.minutes=$(MINUTES)
+
+soak: ## let a day of churn pass over the index in about 5 minutes, and see that its heap stays flat
+	go test -v -count=1 -timeout=30m ./test/soak -args -soak.step=$(STEP)
 
 fuzz: $(python) $(tokenizers) ## run each fuzz target for FUZZTIME
 	tools/fuzz.sh $(FUZZTIME)

@@ -9,11 +9,32 @@ type Feed struct {
 	sink    Sink
 	tracker Tracker
 	epoch   string
-	lossy   bool // batches of this life were lost
+	lossy   bool   // batches of this life were lost
+	cursor  uint64 // number it was resumed behind
+	proven  func() // nil once it was called, or never will be
 }
 
 // NewFeed returns a feed that has seen nothing.
 func NewFeed(sink Sink) *Feed { return &Feed{sink: sink} }
+
+// Resume makes the feed go on behind a cursor, as if the batches up to it had been fed. proven is called once if what
+// comes shows that its publisher is the one of the cursor: by its epoch, or by the batch of the cursor itself. Whoever
+// else goes on with the next number may be another one that has got as far.
+func (f *Feed) Resume(c Cursor, proven func()) {
+	f.tracker.Resume(c)
+	f.epoch, f.lossy, f.cursor, f.proven = c.Epoch, c.Lossy, c.Seq, proven
+}
+
+// Epoch is the id of the publisher's life, "" if it sends none.
+func (f *Feed) Epoch() string { return f.epoch }
+
+// prove tells that the publisher is the one of the cursor.
+func (f *Feed) prove() {
+	if f.proven != nil {
+		f.proven()
+		f.proven = nil
+	}
+}
 
 // Frames takes the frames of a live message; ones that are none are rejected.
 func (f *Feed) Frames(frames [][]byte, received time.Time) (Step, error) {
@@ -33,6 +54,9 @@ func (f *Feed) Message(m Message, received time.Time) Step {
 			step = StepReset
 		}
 		f.epoch = string(m.Epoch)
+	}
+	if step == StepDuplicate && m.Seq == f.cursor || step != StepReset && f.epoch != "" {
+		f.prove()
 	}
 	switch step {
 	case StepDuplicate:
@@ -94,6 +118,6 @@ func (f *Feed) Restart() {
 // forget ends the life so far.
 func (f *Feed) forget() {
 	f.tracker.Forget()
-	f.lossy = false
+	f.lossy, f.proven = false, nil
 	f.sink.Reset()
 }

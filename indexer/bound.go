@@ -57,6 +57,8 @@ const (
 	DoubtBehind
 	// DoubtTiers: a clear may have left blocks in slower tiers than the device.
 	DoubtTiers
+	// DoubtResumed: what is held was restored from a snapshot, and nothing has shown that the engine is still the same.
+	DoubtResumed
 	doubtEnd
 )
 
@@ -66,7 +68,8 @@ const (
 	// raising doubts say that it may reuse less. The others say both.
 	raising = DoubtGap | DoubtNamespace | DoubtWindow | DoubtState
 	// passing doubts end with the state that they are about: at a clear, or when what was held is dropped.
-	passing = DoubtAmbiguous | DoubtGap | DoubtUnread | DoubtRefused | DoubtOrphans | DoubtGroups
+	passing = DoubtAmbiguous | DoubtGap | DoubtUnread | DoubtRefused | DoubtOrphans | DoubtGroups |
+		DoubtResumed
 )
 
 var doubtNames = map[Doubt]string{
@@ -86,6 +89,7 @@ var doubtNames = map[Doubt]string{
 	DoubtGroups:    "group_rules_unknown",
 	DoubtBehind:    "behind",
 	DoubtTiers:     "tiers_uncleared",
+	DoubtResumed:   "resumed",
 }
 
 // doubtOf is the doubt that a rejected event leaves about its source, 0 for none: what was rejected was no news, or
@@ -148,7 +152,7 @@ func (l *Ledger) doubt(d Doubt, on bool) {
 // bound is the bound of answers to q about the source.
 func (l *Ledger) bound(q *Query) Bound {
 	d := Doubt(l.doubts.Load()) | l.table.Load().doubt(l.dropsBlock()) | l.foreign(q)
-	switch events.State(l.fresh.state.Load()) {
+	switch l.state() {
 	case events.StateStale:
 		d |= DoubtStale
 	case events.StateConnecting, events.StateReplaying:
@@ -222,6 +226,7 @@ func (l *Ledger) drop(restarted bool) {
 	l.doubt(DoubtHistory, true) // before: nothing held must not look like a fact
 	l.clearLocked()
 	l.doubt(passing, false)
+	l.fresh.until.Store(0)
 	if restarted {
 		l.offloads, l.outlived = false, false
 		l.doubt(DoubtTiers, false)

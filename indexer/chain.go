@@ -1,212 +1,120 @@
 package indexer
 
-import (
-	"slices"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // chain is a run of blocks without a fork: their keys, stored once however many sources hold them, and for each lane how
 // many of them it has from the chain's start. Chains never split: where prompts part, a child chain hangs off (chain,
-// position), so the place of a block never changes.
+// position), so the place of a block never changes. A scope's root is a chain without keys.
 //
-// The content of a position never changes while the chain lives: keys are appended, or cut off at the end and then never
-// appended again. So each member's entry is true by itself, and readers may load keys and members at different moments.
+// What a position contains never changes while the chain lives: keys are appended, or cut off at the end and then not
+// appended again before every reader of the longer form has left. So each member's entry is true by itself, and readers
+// may load keys and members at different moments.
+//
+// It is one cache line; what only writers need and do not need at once is in a chainNote.
 type chain struct {
-	edge   edge   // how it hangs off its parent; 0 for a scope's root, which has no keys
-	serial uint64 // names the chain in edges; never used twice
-	keys   words
-	// held is the members: lane<<32 | blocks held from the chain's start. An entry belongs to its lane as long as the list is
-	// in use: a reader must not meet a lane twice.
-	held words
-	kids atomic.Int32 // child chains
-	// islands counts the lanes that hold blocks behind a hole.
-	islands atomic.Int32
+	keys atomic.Uint64 // extent<<32 | number of keys
+	// held is the members: extent<<32 | number of entries; without an extent they are in few. An entry belongs to its lane
+	// as long as the list is in use: a reader must not meet a lane twice.
+	held    atomic.Uint64
+	few     [fewMembers]atomic.Uint32
+	kids    atomic.Uint32 // child chains
+	islands atomic.Uint32 // lanes that hold blocks behind a hole, plus islandChange for each change of that number
+	parent  uint32        // the chain it hangs off; 0 for a root
+	fork    uint32        // after how many blocks
 
 	// The rest is the writers'.
-	parent  *chain
-	scope   *scope
-	forks   []*chain // child chains
-	fork    uint32   // position in parent
-	kid     uint32   // index in parent.forks
-	id      uint32
-	refs    int             // of places in the chain
-	holding int             // how many of them hold something
-	live    int             // leading blocks that someone refers to or that lead to a child
-	hint    int             // index of the member found last
-	index   map[lane]uint32 // of all members, where they are many
-	sealed  bool
-	touched bool // in chains.touched
-	gone    bool
-
-	_ [24]byte // 192 bytes lie on whole cache lines, so that what readers need is one
+	group, last uint32 // first and last group of its shared engine hashes
+	refs        uint64 // of places in the chain
 }
 
-// manyMembers is when a chain's members are found by a map.
-const manyMembers = 2048
+// chainNote is what writers keep of a chain beside it.
+type chainNote struct {
+	scope   uint32 // in chains.scopes
+	idle    uint32 // references to places that hold nothing
+	sealed  uint32 // not appended to before this epoch is past, 0: at once
+	stored  uint32 // when it was last stored into, in batches; for the cap
+	kid     uint32 // a child; the others follow by next
+	prev    uint32 // children of one parent, as is next; 0: none
+	next    uint32
+	live    uint16 // leading blocks that someone refers to or that lead to a child
+	maxFork uint16 // the last position off which a child hangs
+	class   uint8  // of the extent of keys
+	hclass  uint8  // of the extent of members
+	touched bool   // in chains.touched
+	gone    bool
+}
 
-// maxChain is how many blocks a chain has at most; a longer prompt goes on in a child.
-const maxChain = 1<<24 - 1
+const (
+	fewMembers = 4
+	// maxChain is how many blocks a chain has at most; a longer prompt goes on in a child.
+	maxChain = 1<<blockBits - 1
+	// An entry is a lane and, in the lower bits, how many blocks it holds from the chain's start.
+	blockBits = 12
+	// maxLanes is how many lanes there are at most.
+	maxLanes = 1 << (32 - blockBits)
+	// islandChange is above the number of lanes.
+	islandChange = maxLanes
+	// manyMembers is when a chain's members are found by a table.
+	manyMembers = 512
+
+	chainsInSlab = 1 << 10
+)
+
+func entry(ln lane, n int) uint32 { return uint32(ln)<<blockBits | uint32(n) }
+func entryLane(e uint32) lane     { return lane(e >> blockBits) }
+func entryBlocks(e uint32) int    { return int(e & maxChain) }
+
+// hasIslands says whether a lane holds blocks behind a hole.
+func (c *chain) hasIslands() bool { return c.islands.Load()%islandChange != 0 }
 
 // length is how many keys the chain has.
-func (c *chain) length() int { return len(c.keys.view()) }
+func (c *chain) length() int { return int(uint32(c.keys.Load())) }
 
-// append adds a key at the end and returns how many bytes that took. ahead is how many more are about to follow.
-func (c *chain) append(k Key, ahead int) int { return c.keys.add(uint64(k), ahead) }
+func placeAt(id uint32, n int) place      { return place(id)<<32 | place(n) }
+func (p place) split() (id uint32, n int) { return uint32(p >> 32), int(uint32(p)) }
 
-// cut drops the keys behind the first n and returns how many bytes that took. What they were must stay true for readers
-// that still see them, so the chain is not appended to again.
-func (c *chain) cut(n int) int {
-	c.sealed = true
-	return c.keys.replace(c.keys.view()[:n], 0)
+// chainSlabs are the chains by id, in slabs of which readers see the list grow.
+type chainSlabs struct {
+	dir   atomic.Pointer[[]*[chainsInSlab]chain]
+	notes []*[chainsInSlab]chainNote
+	next  uint32
+	free  []uint32
 }
 
-// members is the entries as published now.
-func (c *chain) members() []atomic.Uint64 { return c.held.atoms() }
+// at is the chain with an id that was given out.
+func (s *chainSlabs) at(id uint32) *chain { return &(*s.dir.Load())[id/chainsInSlab][id%chainsInSlab] }
 
-func entry(ln lane, n int) uint64    { return uint64(ln)<<32 | uint64(uint32(n)) }
-func entryLane(e uint64) lane        { return lane(e >> 32) }
-func entryBlocks(e uint64) int       { return int(uint32(e)) }
-func (c *chain) at(p int) place      { return place(c.id)<<32 | place(p) }
-func (p place) split() (uint32, int) { return uint32(p >> 32), int(uint32(p)) }
+func (s *chainSlabs) note(id uint32) *chainNote { return &s.notes[id/chainsInSlab][id%chainsInSlab] }
 
-// member is the lane's entry and how many blocks it says, nil if there is none.
-func (c *chain) member(ln lane) (*atomic.Uint64, int) {
-	list := c.members()
-	if c.hint < len(list) {
-		if e := list[c.hint].Load(); entryLane(e) == ln {
-			return &list[c.hint], entryBlocks(e)
+// alloc is an id without a meaning. No chain has id 0.
+func (s *chainSlabs) alloc() uint32 {
+	if n := len(s.free); n > 0 {
+		id := s.free[n-1]
+		s.free = s.free[:n-1]
+		return id
+	}
+	s.next = max(s.next, 1)
+	id := s.next
+	s.next++
+	if int(id/chainsInSlab) == len(s.notes) {
+		var dir []*[chainsInSlab]chain
+		if d := s.dir.Load(); d != nil {
+			dir = append(dir, *d...)
 		}
+		dir = append(dir, new([chainsInSlab]chain))
+		s.notes = append(s.notes, new([chainsInSlab]chainNote))
+		s.dir.Store(&dir)
 	}
-	if c.index != nil {
-		i, ok := c.index[ln]
-		if !ok {
-			return nil, 0
-		}
-		c.hint = int(i)
-		return &list[i], entryBlocks(list[i].Load())
-	}
-	for i := range list {
-		if e := list[i].Load(); entryLane(e) == ln {
-			c.hint = i
-			return &list[i], entryBlocks(e)
-		}
-	}
-	return nil, 0
+	return id
 }
 
-// join makes an entry of n blocks for a lane that has none. keep says which lanes without leading blocks stay when the
-// list is made anew. It returns how many bytes that took.
-func (c *chain) join(ln lane, n int, keep func(lane) bool) (grown int) {
-	if c.held.full() {
-		var kept []uint64
-		members := c.members()
-		for i := range members {
-			if e := members[i].Load(); entryBlocks(e) > 0 || keep(entryLane(e)) {
-				kept = append(kept, e)
-			}
-		}
-		grown = c.held.replace(kept, 0)
-		c.reindex(kept)
+// give takes an id back that no reader can see. It is true when none is left.
+func (s *chainSlabs) give(id uint32) (none bool) {
+	s.free = append(s.free, id)
+	if len(s.free)+1 < int(s.next) {
+		return false
 	}
-	grown += c.held.add(entry(ln, n), 0)
-	c.hint = len(c.members()) - 1
-	if c.index != nil {
-		c.index[ln] = uint32(c.hint)
-	}
-	return grown
-}
-
-// reindex finds the members of a chain that has many in a map.
-func (c *chain) reindex(list []uint64) {
-	c.index = nil
-	if len(list) < manyMembers {
-		return
-	}
-	c.index = make(map[lane]uint32, len(list)+len(list)/8)
-	for i, e := range list {
-		c.index[entryLane(e)] = uint32(i)
-	}
-}
-
-// lane is one residency of one source: one tier of one group, or for a source that is told by its hashes all of them.
-// Its number is used again after its source is closed; whoever read it before is then out of date (table.since).
-type lane uint32
-
-// laneOf is a lane with what it stands for in the masks of its source.
-type laneOf struct {
-	lane lane
-	bit  mask // 0: in the masks under each hash
-	// since is Index.clears when the source got it: what was read of the tree before that was another's.
-	since uint64
-}
-
-// owner is whose a lane is, and what of the source's table readers of one lane need.
-type owner struct {
-	ledger *Ledger
-	since  uint64 // Index.clears; what was read of the tree before that is gone
-	plain  bool   // table.plain
-	size   int    // tokens in a block, of a plain source
-}
-
-// extent is blocks from..to-1 of a chain.
-type extent struct{ from, to uint32 }
-
-// laneIn names what a lane holds behind a hole of a chain.
-type laneIn struct {
-	serial uint64
-	lane   lane
-}
-
-// viaAt names what a source that is told by its hashes holds of a block.
-type viaAt struct {
-	serial uint64
-	slot   slot
-	block  uint32
-}
-
-// via is what such a source holds of a block under one hash.
-type via struct {
-	hash uint64
-	mask mask
-}
-
-// extents with block p added.
-func withBlock(list []extent, p uint32) []extent {
-	i, _ := slices.BinarySearchFunc(list, p, func(s extent, p uint32) int { return int(int64(s.to) - int64(p)) })
-	// list[i] is the first extent that ends at or behind p.
-	out := make([]extent, 0, len(list)+1)
-	out = append(out, list[:i]...)
-	add := extent{p, p + 1}
-	if i < len(list) && list[i].to == p {
-		add.from = list[i].from
-		i++
-	}
-	if i < len(list) && list[i].from == p+1 {
-		add.to = list[i].to
-		i++
-	}
-	return append(append(out, add), list[i:]...)
-}
-
-// extents with block p, which is in them, taken out.
-func withoutBlock(list []extent, p uint32) []extent {
-	out := make([]extent, 0, len(list)+1)
-	for _, s := range list {
-		if p < s.from || p >= s.to {
-			out = append(out, s)
-			continue
-		}
-		if s.from < p {
-			out = append(out, extent{s.from, p})
-		}
-		if p+1 < s.to {
-			out = append(out, extent{p + 1, s.to})
-		}
-	}
-	return out
-}
-
-func inSpans(list []extent, p uint32) bool {
-	i, _ := slices.BinarySearchFunc(list, p+1, func(s extent, p uint32) int { return int(int64(s.to) - int64(p)) })
-	return i < len(list) && list[i].from <= p
+	s.next, s.free, s.notes = 0, nil, nil
+	s.dir.Store(nil)
+	return true
 }

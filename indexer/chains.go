@@ -15,20 +15,28 @@ import (
 //     none of which begins at n or before. Readers of one lane of a dense group need no islands.
 //  3. A chain with neither references nor children is gone at the next settle.
 //  4. A key follows (chain, position) either in the chain or in a child, never in both.
+//  5. Ids of chains, extents of keys and of members are used again only when no reader is left that could look at them.
 type chains struct {
+	slabs   chainSlabs
+	keys    arena[Key]
+	held    arena[atomic.Uint32] // members of chains that have more than a few
 	edges   edgeTable
 	islands *xsync.Map[laneIn, []extent] // values are replaced, never changed
 	vias    *xsync.Map[viaAt, []via]     // likewise
 	lanes   owners
+	epochs  epochs
 	count   atomic.Int64 // live blocks
-	memory  atomic.Int64 // bytes of chains, their keys and members
+	waiting atomic.Int64 // bytes of keys and members in limbo
 
 	// The rest is the writers'.
-	serial  uint64
-	list    []*chain // by id
-	free    []uint32 // ids
-	touched []*chain // since the last settle
-	ahead   int      // how many children of the next child are about to be made, as far as known
+	dict    dict
+	scopes  []*scope                // of chainNote.scope
+	unused  []uint32                // free numbers of scopes
+	index   map[uint32]*memberTable // of chains with many members
+	hint    memberHint
+	touched []uint32 // since the last settle
+	limbo   []retired
+	now     uint32 // counts batches, for chainNote.stored
 	// again counts, where a source has a block in a lane under several hashes, those beyond the first.
 	again map[laneAt]uint32
 }
@@ -43,133 +51,186 @@ func newChains() *chains {
 	t := &chains{
 		islands: xsync.NewMap[laneIn, []extent](),
 		vias:    xsync.NewMap[viaAt, []via](),
-		list:    make([]*chain, 1), // no chain has id 0
+		index:   make(map[uint32]*memberTable),
 		again:   make(map[laneAt]uint32),
 	}
+	t.dict.maxMoved = maxMoved
 	t.edges.init()
+	t.epochs.init()
 	return t
 }
 
-// make is a chain that hangs nowhere yet.
-func (t *chains) make() *chain {
-	t.serial++
-	c := &chain{serial: t.serial}
-	t.memory.Add(int64(chainBytes))
-	if n := len(t.free); n > 0 {
-		c.id = t.free[n-1]
-		t.free = t.free[:n-1]
-		t.list[c.id] = c
-		return c
+// keysOf is the chain's keys as published now.
+func (t *chains) keysOf(c *chain) []Key {
+	w := c.keys.Load()
+	if w>>32 == 0 {
+		return nil
 	}
-	c.id = uint32(len(t.list))
-	t.list = append(t.list, c)
-	return c
+	return t.keys.view(uint32(w>>32), int(uint32(w)))
 }
 
-func (t *chains) root() (place, uint64) {
-	c := t.make()
-	c.refs, c.holding = 1, 1
-	return c.at(0), c.serial
+// make is a chain that is at no edge yet.
+func (t *chains) make(parent uint32, fork int, scope uint32) (uint32, *chain) {
+	id := t.slabs.alloc()
+	c := t.slabs.at(id)
+	c.keys.Store(0)
+	c.held.Store(0)
+	c.kids.Store(0)
+	c.islands.Store(0)
+	c.parent, c.fork = parent, uint32(fork)
+	c.group, c.last, c.refs = 0, 0, 0
+	*t.slabs.note(id) = chainNote{scope: scope, stored: t.now}
+	return id, c
 }
 
-// edgeAt is the edge by which a child hangs off a chain.
-func edgeAt(serial uint64, fork int, key Key) edge {
-	return edge{parent: place(serial<<24 | uint64(fork)), key: key}
+func (t *chains) root(s *scope) (place, uint64) {
+	var n uint32
+	if k := len(t.unused); k > 0 {
+		n, t.unused = t.unused[k-1], t.unused[:k-1]
+	} else {
+		n = uint32(len(t.scopes))
+		t.scopes = append(t.scopes, nil)
+	}
+	t.scopes[n] = s
+	id, c := t.make(0, 0, n)
+	c.refs = 1
+	return placeAt(id, 0), uint64(id)
 }
+
+func (t *chains) up(p place) (parent place, key Key, root bool) {
+	id, n := p.split()
+	c := t.slabs.at(id)
+	key = t.keysOf(c)[n-1]
+	if n > 1 {
+		return placeAt(id, n-1), key, false
+	}
+	return placeAt(c.parent, int(c.fork)), key, t.slabs.at(c.parent).parent == 0
+}
+
+// scopeOf is the scope of a place.
+func (t *chains) scopeOf(p place) *scope { return t.scopes[t.slabs.note(uint32(p>>32)).scope] }
 
 func (t *chains) child(parent place, key Key) place {
 	id, n := parent.split()
-	c := t.list[id]
-	keys := c.keys.view()
+	c := t.slabs.at(id)
+	keys := t.keysOf(c)
 	switch {
-	case n < len(keys) && keys[n] == uint64(key):
-	case n == len(keys) && n > 0 && n < maxChain && !c.sealed && !t.forks(c, n, key):
-		t.memory.Add(int64(c.append(key, t.ahead)))
+	case n < len(keys) && keys[n] == key:
+	case n == len(keys) && t.extendable(id, c, n, key):
+		t.extend(id, c, []Key{key})
 	default:
-		c, n = t.descend(c, n, key), 0
+		if kid := t.find(edge{id, n, key}); kid != 0 {
+			id, n = kid, 0
+		} else {
+			id, n = t.sprout(id, n, []Key{key}), 0
+		}
+		c = t.slabs.at(id)
 	}
 	c.refs++
-	if n == c.live {
-		c.live++
+	note := t.slabs.note(id)
+	note.idle++
+	if n == int(note.live) {
+		note.live++
 		t.count.Add(1)
 	}
-	return c.at(n + 1)
+	return placeAt(id, n+1)
 }
 
-// forks says whether a child with this key hangs off c after n blocks.
-func (t *chains) forks(c *chain, n int, key Key) bool {
-	if c.kids.Load() == 0 {
+// extendable says whether the chain, which has n keys, may be appended key. A root may not.
+func (t *chains) extendable(id uint32, c *chain, n int, key Key) bool {
+	if n == 0 || n >= maxChain {
 		return false
 	}
-	return t.edges.find(edgeAt(c.serial, n, key)) != nil
+	if note := t.slabs.note(id); note.sealed != 0 {
+		if uint32(t.epochs.oldest()) <= note.sealed {
+			return false
+		}
+		note.sealed = 0
+	}
+	return c.kids.Load() == 0 || t.find(edge{id, n, key}) == 0
 }
 
-// descend is the child of c after n blocks that begins with key, made if new.
-func (t *chains) descend(c *chain, n int, key Key) *chain {
-	e := edgeAt(c.serial, n, key)
-	if kid := t.edges.find(e); kid != nil {
-		return kid
+// extend appends keys, for which the chain has room by maxChain.
+func (t *chains) extend(id uint32, c *chain, add []Key) {
+	w := c.keys.Load()
+	ext, n := uint32(w>>32), int(uint32(w))
+	m := n + len(add)
+	note := t.slabs.note(id)
+	if ext == 0 || m > classLen(int(note.class)) {
+		class := classOf(m)
+		next := t.keys.alloc(class)
+		if ext != 0 {
+			copy(t.keys.view(next, n), t.keys.view(ext, n))
+			t.retire(retiredKeys, ext, note.class)
+		}
+		ext, note.class = next, uint8(class)
 	}
-	kid := t.make()
-	kid.edge, kid.parent, kid.fork, kid.kid, kid.scope = e, c, uint32(n), uint32(len(c.forks)), c.scope
-	t.memory.Add(int64(kid.append(key, t.ahead)))
-	c.forks = append(c.forks, kid)
-	c.kids.Add(1)
-	t.edges.add(kid)
-	return kid
+	copy(t.keys.view(ext, m)[n:], add)
+	c.keys.Store(uint64(ext)<<32 | uint64(m))
+}
+
+// sprout makes the child of a chain after n blocks that has keys, at most maxChain of them.
+func (t *chains) sprout(parent uint32, n int, keys []Key) uint32 {
+	p := t.slabs.at(parent)
+	note := t.slabs.note(parent)
+	id, c := t.make(parent, n, note.scope)
+	t.extend(id, c, keys)
+	if t.slabs.note(id).next = note.kid; note.kid != 0 {
+		t.slabs.note(note.kid).prev = id
+	}
+	note.kid = id
+	p.kids.Add(1)
+	note.maxFork = max(note.maxFork, uint16(n))
+	t.edges.add(edge{parent, n, keys[0]}, id)
+	return id
 }
 
 func (t *chains) release(p place) {
 	id, _ := p.split()
-	c := t.list[id]
-	c.refs--
-	t.touch(c)
+	t.slabs.at(id).refs--
+	if note := t.slabs.note(id); note.idle > 0 { // a root's reference is not idle
+		note.idle--
+	}
+	t.touch(id)
 }
 
-// unref gives back a reference to a place to which there are others.
-func (t *chains) unref(p place) { t.of(p).refs-- }
-
-// of is the chain of a place.
-func (t *chains) of(p place) *chain { return t.list[p>>32] }
-
-// scopeOf is the scope of a place.
-func (t *chains) scopeOf(p place) *scope { return t.of(p).scope }
-
-func (t *chains) touch(c *chain) {
-	if !c.touched {
-		c.touched = true
-		t.touched = append(t.touched, c)
+func (t *chains) touch(id uint32) {
+	if note := t.slabs.note(id); !note.touched {
+		note.touched = true
+		t.touched = append(t.touched, id)
 	}
 }
 
 func (t *chains) hold(p place, l *Ledger, hash uint64, was, now mask) {
 	id, n := p.split()
-	c, block := t.list[id], n-1
+	c, block := t.slabs.at(id), n-1
+	note := t.slabs.note(id)
 	switch {
 	case was == 0:
-		c.holding++
+		note.idle--
 	case now == 0:
-		c.holding--
+		note.idle++
 	}
+	note.stored = t.now
 	if witnessed(l.src) {
-		t.holdVia(c, block, l, hash, now)
+		t.holdVia(id, c, block, l, hash, now)
 		return
 	}
 	for d := was ^ now; d != 0; d &= d - 1 {
 		i := bits.TrailingZeros64(uint64(d))
 		ln := t.lanes.of(l, i, 1<<i)
 		if now>>i&1 != 0 {
-			t.enter(c, ln, block)
+			t.enter(id, c, l, ln, block)
 		} else {
-			t.leave(c, ln, block)
+			t.leave(id, c, ln, block)
 		}
 	}
 }
 
 // holdVia is hold for a source whose hashes tell its blocks apart: one lane finds the blocks, and a list for each says
 // what is held under which hash.
-func (t *chains) holdVia(c *chain, block int, l *Ledger, hash uint64, now mask) {
-	at := viaAt{serial: c.serial, slot: l.slot, block: uint32(block)}
+func (t *chains) holdVia(id uint32, c *chain, block int, l *Ledger, hash uint64, now mask) {
+	at := viaAt{chain: id, slot: l.slot, block: uint32(block)}
 	old, _ := t.vias.Load(at)
 	next := make([]via, 0, len(old)+1)
 	for _, v := range old {
@@ -182,180 +243,30 @@ func (t *chains) holdVia(c *chain, block int, l *Ledger, hash uint64, now mask) 
 	}
 	ln := t.lanes.of(l, 0, 0)
 	if len(next) == 0 {
-		t.leave(c, ln, block)
+		t.leave(id, c, ln, block)
 		t.vias.Delete(at)
 		return
 	}
 	t.vias.Store(at, next)
 	if len(old) == 0 {
-		t.enter(c, ln, block)
+		t.enter(id, c, l, ln, block)
 	}
 }
 
-// enter notes that a lane holds a block.
-func (t *chains) enter(c *chain, ln lane, block int) {
-	e, n := c.member(ln)
-	at := laneIn{c.serial, ln}
-	var isles []extent
-	if c.islands.Load() > 0 {
-		isles, _ = t.islands.Load(at)
-	}
-	switch {
-	case block < n || inSpans(isles, uint32(block)):
-		t.again[laneAt{at, uint32(block)}]++
-	case block > n:
-		if e == nil {
-			t.join(c, ln, 0)
-		}
-		t.setIslands(c, at, isles, withBlock(isles, uint32(block)))
-	default:
-		n++
-		joined := len(isles) > 0 && int(isles[0].from) == n
-		if joined {
-			n = int(isles[0].to)
-		}
-		if e == nil {
-			t.join(c, ln, n)
-		} else {
-			e.Store(entry(ln, n))
-		}
-		if joined { // after: no block may be missing in between
-			t.setIslands(c, at, isles, isles[1:])
-		}
-	}
+func (t *chains) close(l *Ledger) {
+	t.lanes.give(l)
+	t.reclaim()
 }
-
-func (t *chains) join(c *chain, ln lane, n int) {
-	t.memory.Add(int64(c.join(ln, n, func(o lane) bool {
-		_, ok := t.islands.Load(laneIn{c.serial, o})
-		return ok
-	})))
-}
-
-// leave notes that a lane holds a block no more.
-func (t *chains) leave(c *chain, ln lane, block int) {
-	at := laneIn{c.serial, ln}
-	if len(t.again) > 0 {
-		if k := (laneAt{at, uint32(block)}); t.again[k] > 1 {
-			t.again[k]--
-			return
-		} else if t.again[k] == 1 {
-			delete(t.again, k)
-			return
-		}
-	}
-	t.touch(c)
-	e, n := c.member(ln)
-	var isles []extent
-	if c.islands.Load() > 0 {
-		isles, _ = t.islands.Load(at)
-	}
-	if block >= n {
-		t.setIslands(c, at, isles, withoutBlock(isles, uint32(block)))
-		return
-	}
-	if block+1 < n { // before: no block may be missing in between
-		t.setIslands(c, at, isles, append([]extent{{uint32(block + 1), uint32(n)}}, isles...))
-	}
-	e.Store(entry(ln, block))
-}
-
-func (t *chains) setIslands(c *chain, at laneIn, old, now []extent) {
-	if len(now) > 0 {
-		t.islands.Store(at, now)
-		if len(old) == 0 {
-			c.islands.Add(1)
-		}
-	} else if len(old) > 0 {
-		c.islands.Add(-1)
-		t.islands.Delete(at)
-	}
-}
-
-// settle frees chains that nobody refers to, and their parents likewise, and cuts off long ends that nobody holds.
-func (t *chains) settle() {
-	for i, c := range t.touched {
-		t.touched[i] = nil
-		c.touched = false
-		for c != nil && !c.gone && c.refs == 0 && len(c.forks) == 0 {
-			c = t.drop(c)
-		}
-		if c != nil && !c.gone {
-			t.trim(c)
-		}
-	}
-	t.touched = t.touched[:0]
-}
-
-// drop frees a chain and returns its parent. Readers that are in it find nobody there.
-func (t *chains) drop(c *chain) *chain {
-	c.gone = true
-	t.memory.Add(-int64(chainBytes + c.keys.size() + c.held.size()))
-	t.count.Add(-int64(c.live))
-	t.list[c.id] = nil
-	t.free = append(t.free, c.id)
-	p := c.parent
-	if p == nil {
-		return nil
-	}
-	t.edges.drop(c)
-	last := len(p.forks) - 1
-	p.forks[c.kid] = p.forks[last]
-	p.forks[c.kid].kid = c.kid
-	p.forks[last] = nil
-	p.forks = p.forks[:last]
-	p.kids.Add(-1)
-	return p
-}
-
-// trim notes how much of the chain is in use, and cuts the rest off if that is much.
-func (t *chains) trim(c *chain) {
-	if c.refs > c.holding || c.parent == nil {
-		return // somebody refers to blocks that nobody holds
-	}
-	live := t.liveIn(c)
-	t.count.Add(int64(live - c.live))
-	c.live = live
-	if n := c.length(); n-live >= max(16, n/4) {
-		t.memory.Add(int64(c.cut(live)))
-	}
-}
-
-// liveIn is how many leading blocks of the chain are held or lead to a child.
-func (t *chains) liveIn(c *chain) (live int) {
-	list := c.members()
-	islands := c.islands.Load() > 0
-	for i := range list {
-		e := list[i].Load()
-		live = max(live, entryBlocks(e))
-		if islands {
-			if s, _ := t.islands.Load(laneIn{c.serial, entryLane(e)}); len(s) > 0 {
-				live = max(live, int(s[len(s)-1].to))
-			}
-		}
-		if live >= c.live {
-			return live
-		}
-	}
-	for _, kid := range c.forks {
-		if live = max(live, int(kid.fork)); live >= c.live {
-			break
-		}
-	}
-	return live
-}
-
-func (t *chains) close(l *Ledger) { t.lanes.give(l) }
 
 func (t *chains) size() int { return int(t.count.Load()) }
 
-// Estimates of what an entry of a map takes with its share of the map, and what a value on its own takes.
-const (
-	edgeBytes  = 26 // 13 in a table that is half full
-	chainBytes = int(unsafe.Sizeof(chain{})) + edgeBytes
-	isleBytes  = 96
-)
+// What an entry of a map takes with its share of the map, about.
+const isleBytes = 96
 
 func (t *chains) bytes() int {
-	return int(t.memory.Load()) + (t.islands.Size()+t.vias.Size())*isleBytes
+	n := int(t.keys.mem.Load()+t.held.mem.Load()+t.dict.mem.Load()) + t.edges.bytes()
+	if d := t.slabs.dir.Load(); d != nil {
+		n += len(*d) * chainsInSlab * int(unsafe.Sizeof(chain{})+unsafe.Sizeof(chainNote{}))
+	}
+	return n + (t.islands.Size()+t.vias.Size())*isleBytes
 }

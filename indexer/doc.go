@@ -5,9 +5,11 @@
 //
 //	in:  payloads of a stream   -> Writer (an events.Sink) -> Ledger
 //	     decoded events.Batch   -> Ledger.Apply
+//	     what another process saved of a stream -> Writer.Restore
 //	     resets, gaps, silence  -> Ledger.Reset, Gap, Joined
 //	out: Query (tokens or keys) -> Index.Lookup -> one Match for every source of the model
 //	     the same into memory that is used again -> Reader.Lookup; only who holds it, and how far -> Reader.Holders
+//	     all of a stream, to be restored -> Writer.Export
 //	     counts                 -> Index.Stats, Ledger.Stats; who holds what -> Index.Holdings, Ledger.Scopes
 //
 // A Ledger is the book of one source: what its engine hashes mean, and how many copies of each block it stored into
@@ -22,9 +24,14 @@
 // kept apart (islands) and read for those sources only whose groups or tiers ask for it. Sources whose hashes tell the
 // namespace have one lane and, for each block, a list by hash. The numbered invariants are at type chains.
 //
-// Of most blocks a book says only hash, place and mask: they lie in groups of fourteen and are found by a table of
-// four-byte entries (slim.go). Others (digests, several scopes under one hash, copies in several tiers) are in a map,
-// through which also passes what a batch changes in more than the simplest way (quick.go).
+// Keys and members lie in arenas (arena.go): no pointer, one contiguous run for each chain, used again when no reader is
+// left that could look at it (epoch.go). A scope is a chain without keys, so thousands of scopes cost little.
+//
+// Of most blocks a book says nothing that is not in the tree (simple.go): the tree has who holds them, and a dictionary
+// for all sources what their engine hashes mean (dict.go). Sources that give a block the same hash share its entry; one
+// that does not has a space of its own (own.go). Whatever else is to be said of a block (digests, several scopes under
+// one hash, copies in several tiers) makes it odd, and it is in a map. Stores and removals of simple blocks are applied
+// as runs (quick.go, remove.go), all others one by one (store.go).
 //
 // Options.Plain puts a plain trie in the place of all that (trie.go): the reference that tests compare with.
 //
@@ -49,7 +56,8 @@
 //  9. A store whose parent is not known waits. When the parent comes it and those that wait for it apply; copies that
 //     were removed meanwhile do not, but still give those behind them their place.
 //  10. One bad event, or one unknown hash of an event, costs itself and is counted by its reason.
-//  11. A reset and, by default, a gap drop what was held. A gap that is kept is flagged until the next clear.
+//  11. A reset and, by default, a gap drop what was held. A gap that is kept is flagged until the next clear. So is what was
+//     restored, unless the engine is proven to be the same.
 //  12. A closed source is in no answer, and nothing still under way brings it back. A silent one is flagged.
 //  13. Every Match carries its freshness and whether it is exact, a bound or an estimate, with reasons.
 //  16. Lookup takes no lock that a writer holds.
@@ -64,15 +72,16 @@
 // Lookups run beside all this and wait for nobody. They read published values only: the lists of scopes and sources, the
 // table of edges, keys and members of chains, islands, a source's group table, its doubts and freshness. Each is
 // replaced as a whole and never changed, but for words of members that change in place and lists that grow behind what
-// is counted. What a position of a chain contains never changes, and no chain, scope or slot is used twice, so a reader
-// that comes late finds nothing rather than something else. A lane is used again, which whoever read it before finds out
-// by Index.clears. The garbage collector frees what the last reader has left, so a reader that is stuck keeps the chains
-// it is in and holds up nothing else. A lookup is not a
+// is counted. What a position of a chain contains never changes while the chain lives, and ids of chains and their memory
+// are used again only when no reader is left that entered before they were given up. A reader calls nothing that could
+// block between entering and leaving, so that is soon; what waits for it is counted. A lane is used again too, which
+// whoever read it before finds out by Index.clears. A lookup is not a
 // snapshot: changes made while it walks may show in one block and not in another, but it credits no block that the
 // source did not hold at some moment of the walk.
 //
 // # What it is not
 //
 // It does not choose: scores are package scorer's. It talks to no engine: package events does. It stores no tokens, so
-// it cannot say what a block contains, and it keeps nothing across restarts.
+// it cannot say what a block contains. It keeps nothing across restarts by itself: package snapshot does, by Export and
+// Restore.
 package indexer

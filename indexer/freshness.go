@@ -33,11 +33,15 @@ type fresh struct {
 	sequence atomic.Uint64
 	heard    atomic.Int64 // Unix nanoseconds; 0 before the first message
 	why      atomic.Pointer[string]
+	// until is when a source that was restored, and of which nothing was heard since, is stale; Unix nanoseconds, 0: it is
+	// no such source.
+	until atomic.Int64
 }
 
 func (l *Ledger) heard(seq uint64, at time.Time, bytes int) {
 	l.fresh.sequence.Store(seq)
 	l.fresh.heard.Store(at.UnixNano())
+	l.fresh.until.Store(0)
 	l.stats.bytes.Add(uint64(bytes))
 }
 
@@ -55,7 +59,7 @@ func (l *Ledger) setState(s events.State, why error) {
 
 // Freshness of the source now.
 func (l *Ledger) Freshness() Freshness {
-	f := Freshness{State: events.State(l.fresh.state.Load())}
+	f := Freshness{State: l.state()}
 	if f.State == events.StateGap && Doubt(l.doubts.Load())&(DoubtHistory|DoubtGap) == 0 {
 		f.State = events.StateLive // a clear has made up for what was lost
 	}
@@ -67,6 +71,14 @@ func (l *Ledger) Freshness() Freshness {
 		f.Why = *why
 	}
 	return f
+}
+
+// state is what the stream told last, unless that has stood for too long.
+func (l *Ledger) state() events.State {
+	if u := l.fresh.until.Load(); u != 0 && time.Now().UnixNano() >= u {
+		return events.StateStale
+	}
+	return events.State(l.fresh.state.Load())
 }
 
 // connected says whether a stream in state s has a connection. One that has, and has heard nothing yet, is unknown.

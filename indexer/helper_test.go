@@ -75,18 +75,16 @@ func (r *rig) books(name string, l *Ledger) {
 	handles, resident := 0, [events.TierCount]int{}
 	for h, b := range l.blocks {
 		for ; b != nil; b = b.next {
-			handles++
 			var held mask
 			for _, c := range b.copies {
 				held |= c.bit
-				resident[tierOf(c.bit)]++
 			}
 			if b.gone || held == 0 || held != b.mask || b.hash != h {
 				r.t.Errorf("%s: block %v is wrong: %+v", name, h, b)
 			}
 		}
 	}
-	l.eachSlim(func(m mask) {
+	l.eachLocked(func(_ events.Hash, _ *scope, _ place, m mask) {
 		handles++
 		for d := m; d != 0; d &= d - 1 {
 			resident[tierOf(d&-d)]++
@@ -215,10 +213,3 @@ const (
 	atExtras = 8
 	atGroup  = 9
 )
-
-// eachSlim calls do with the mask of every block in the compact part of the book.
-func (l *Ledger) eachSlim(do func(mask)) {
-	if l.slim != nil {
-		l.slim.each(func(_ uint64, _ place, m mask) { do(m) })
-	}
-}

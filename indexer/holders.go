@@ -2,30 +2,35 @@ package indexer
 
 import (
 	"context"
-	"slices"
 )
 
 // Holder is a source that holds a prompt's first block on the device.
 type Holder struct {
-	Ledger *Ledger
+	// Source is the number of the source: see Ledger.Number and Index.Source.
+	Source uint32
 	// Held is the leading run in tokens, as Match.Held.
-	Held int
+	Held uint32
+}
+
+// Number names the source inside its index. Numbers begin at 1 and are never used again.
+func (l *Ledger) Number() uint32 { return uint32(l.slot) }
+
+// Source is the source with a number, nil when it is closed.
+func (x *Index) Source(number uint32) *Ledger {
+	l, _ := x.sources.Load(slot(number))
+	return l
 }
 
 // Holders lists the sources of the model that hold the prompt's first block on the device, in no stated order: what a
 // router asks that wants neither tiers nor caps nor bounds. It looks at nobody who holds nothing. It errs with the
 // context's error.
 func (r *Reader) Holders(ctx context.Context, q *Query) ([]Holder, error) {
-	defer r.end()
-	err := r.collect(ctx, q, !r.x.opts.Plain)
 	r.holders = r.holders[:0]
-	if err == nil && r.brief && r.holdBriefly() {
+	if r.slot != nil && q.Keys != nil && len(q.Keys) <= checkEvery && q.Extra == "" && r.holdQuickly(q) {
 		return r.holders, nil
 	}
-	if err == errNotBrief || err == nil && r.brief {
-		err = r.collect(ctx, q, false)
-	}
-	if err != nil {
+	defer r.end()
+	if err := r.collect(ctx, q, false); err != nil {
 		return nil, err
 	}
 	if r.x.opts.Plain {
@@ -36,37 +41,75 @@ func (r *Reader) Holders(ctx context.Context, q *Query) ([]Holder, error) {
 		return r.holders, nil
 	}
 	for i := range r.leads {
-		if o := r.x.chains.lanes.at(r.leads[i].lane); o != nil {
-			r.holds(o.ledger, o.ledger.table.Load(), &r.leads[i])
+		if l := r.x.chains.lanes.at(r.leads[i].lane).ledger.Load(); l != nil {
+			r.holds(l, l.table.Load(), &r.leads[i])
 		}
 	}
 	return r.holders, nil
 }
 
-// holdBriefly adds the sources of the runs. It is false when there are others among them than plain ones.
-func (r *Reader) holdBriefly() bool {
+// holdQuickly is Holders for a few keys and sources of which only leading runs count. It is false for others.
+func (r *Reader) holdQuickly(q *Query) bool {
+	t := r.x.chains
+	var s *scope
+	for _, o := range r.scopesOf(q) {
+		if o.BlockSize != q.KeySize {
+			continue
+		}
+		if s != nil {
+			return false
+		}
+		s = o
+	}
+	if s == nil {
+		return true
+	}
+	t.epochs.enter(r.slot)
+	r.asOf = r.x.clears.Load()
+	r.runs, r.placed = r.runs[:0], false
+	ok := t.walkKeys(r, uint32(s.origin), q.Keys)
+	t.epochs.leave(r.slot)
+	return ok && r.holdRuns(q, s)
+}
+
+// holdRuns adds the sources of the runs.
+func (r *Reader) holdRuns(q *Query, s *scope) bool {
 	if len(r.runs) == 0 {
 		return true
 	}
-	w := &r.walks[0]
-	prompt := r.prompt(w.pairs)
-	pages := *r.x.chains.lanes.dir.Load()
-	r.holders = slices.Grow(r.holders, len(r.runs))[:len(r.runs)]
+	if cap(r.holders) < len(r.runs) {
+		r.holders = make([]Holder, 0, len(r.runs)+len(r.runs)/2)
+	}
+	out := r.holders[:len(r.runs)]
+	prompt, size := uint32(q.Length()), uint32(s.BlockSize)
+	if s.Pairs {
+		prompt--
+	}
+	lanes := &r.x.chains.lanes
+	if lanes.fancy.Load() == 0 {
+		slots := *lanes.slots.Load()
+		for i, d := range r.runs {
+			out[i] = Holder{slots[d.lane].Load(), min(prompt, d.blocks*size)}
+		}
+		if r.x.clears.Load() == r.asOf { // after: no lane has passed to another source
+			r.holders = out
+			return true
+		}
+	}
 	k := 0
-	for _, e := range r.runs {
-		ln := entryLane(e)
-		o := pages[ln/lanesInPage][ln%lanesInPage].Load()
-		if o == nil || r.asOf < o.since {
+	for _, d := range r.runs {
+		o := lanes.at(d.lane)
+		l, since := o.ledger.Load(), o.since.Load()
+		if l == nil || r.asOf < since>>1 {
 			continue // closed or cleared meanwhile
 		}
-		if !o.plain || o.size != w.size || !sees(r.q, o.ledger) {
-			r.holders = r.holders[:0]
+		if since&1 == 0 {
 			return false
 		}
-		r.holders[k] = Holder{Ledger: o.ledger, Held: min(prompt, entryBlocks(e)*w.size)}
+		out[k] = Holder{uint32(l.slot), min(prompt, d.blocks*size)}
 		k++
 	}
-	r.holders = r.holders[:k]
+	r.holders = out[:k]
 	return true
 }
 
@@ -87,7 +130,7 @@ func (r *Reader) holds(l *Ledger, t *table, d *lead) {
 		}
 	}
 	if held > 0 {
-		r.holders = append(r.holders, Holder{Ledger: l, Held: held})
+		r.holders = append(r.holders, Holder{Source: uint32(l.slot), Held: uint32(held)})
 	}
 }
 

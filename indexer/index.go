@@ -43,7 +43,8 @@ type Index struct {
 	clears   atomic.Uint64 // of all sources so far
 	scopes   atomic.Uint64 // scopes made and dropped so far
 
-	readers sync.Pool // of *Reader
+	readers sync.Pool  // of *Reader
+	quick   quickStore // scratch; guarded by mu
 
 	mu sync.Mutex // guards ids, lastSlot, what tree and scope call "writers only", and every Ledger's book
 	// ids finds an open source by its id.

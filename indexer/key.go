@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"strconv"
+	"unsafe"
 
 	"github.com/zeebo/xxh3"
 )
@@ -102,6 +103,10 @@ func (k *keyer) at(i int) Key {
 		return k.lastKey
 	}
 	start := i * k.size
+	if len(k.features) == 0 {
+		k.last, k.lastKey = i, tokenKey(k.tokens[start:start+k.window], k.seed)
+		return k.lastKey
+	}
 	k.media = k.media[:0]
 	for _, f := range k.features {
 		if f.Offset >= start+k.size {
@@ -115,6 +120,18 @@ func (k *keyer) at(i int) Key {
 	k.lastKey, k.buf = blockKey(k.buf, k.tokens[start:start+k.window], k.media, nil, k.seed)
 	return k.lastKey
 }
+
+// tokenKey is blockKey of tokens alone.
+func tokenKey(tokens []uint32, seed uint64) Key {
+	if len(tokens) == 0 || !littleEndian {
+		key, _ := blockKey(nil, tokens, nil, nil, seed)
+		return key
+	}
+	return Key(xxh3.HashSeed(unsafe.Slice((*byte)(unsafe.Pointer(&tokens[0])), 4*len(tokens)), seed))
+}
+
+// littleEndian says whether tokens lie in memory as the recipe hashes them.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
 // blockKey hashes one block. media are the content hashes of the items that overlap it, in prompt order; opaque is
 // anything else the engine mixed in, which no request can reproduce. buf is scratch, returned for reuse.

@@ -1,9 +1,7 @@
 package indexer
 
 import (
-	"cmp"
 	"math/bits"
-	"slices"
 	"sync/atomic"
 
 	"github.com/kvscout/kvscout/events"
@@ -36,16 +34,26 @@ type Ledger struct {
 	// offloads: blocks lie, or lay since the last reset, in tiers that survive some engines' clear; outlived: there may
 	// have been some at the last clear.
 	offloads, outlived bool
-	hinted             []*block // blocks whose identity the current batch tells
-	// slim has the blocks of which little is to be said, blocks the others; nil: blocks has all. What a batch made or took
-	// out of the slim is loose until its end.
-	slim  *slim
-	loose []*block
-	quick []quickBlock // scratch, as are the next two
-	buf   []byte
-	seen  []uint64
-	// lanes are the source's lanes of the tree of chains, by laneBit, each plus 1; 0: none yet.
+	// neverProven: the ledger was restored from one that had gone on without a proof, so no later proof is enough.
+	neverProven bool
+	hinted      []*block // blocks whose identity the current batch tells
+	// lanes are the source's lanes of the tree of chains, by bit, each plus 1; 0: none yet.
 	lanes [maxGroups * events.TierCount]lane
+
+	// compact: blocks may be simple (simple.go); those in blocks are odd. What a batch made or made odd is loose until its
+	// end.
+	compact bool
+	loose   []*block
+	odd     map[place]uint32     // how many odd blocks lie at a place
+	more    map[uint32][]copyRun // copies beyond the first of simple blocks, by chain
+	space   uint32               // of the dict, in which the hashes of simple blocks are
+	claimed bool                 // some of those were entered as space 0's
+	groups  []uint32             // groups of its own space, and some that are no more
+	chains  []uint32             // chains in which it holds something, and some in which it does not; may repeat
+	cur     cursor
+	removed handle // removed last
+	common  *scope // the scope of prompts without a namespace, if it was met
+	seen    []uint64
 }
 
 // block is what a source says about one engine hash.
@@ -73,8 +81,8 @@ func newLedger(x *Index, src events.Source, s slot) *Ledger {
 	if src.BlockSize > 0 {
 		l.configured = []int{src.BlockSize}
 	}
-	if x.chains != nil && compact(src) {
-		l.slim = newSlim()
+	if l.compact = x.chains != nil && compact(src); l.compact {
+		l.odd = make(map[place]uint32)
 	}
 	l.table.Store(newTable(src, nil, 0, nil))
 	l.doubt(DoubtHistory, true)
@@ -95,13 +103,19 @@ func (l *Ledger) Source() events.Source { return l.src }
 
 // Apply applies one batch: its events in order, each fault costing one event (rule 10). The batch is not kept.
 func (l *Ledger) Apply(b *events.Batch) {
-	x := l.x
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	l.x.mu.Lock()
+	defer l.x.mu.Unlock()
+	l.applyBatchLocked(b)
+}
+
+func (l *Ledger) applyBatchLocked(b *events.Batch) {
 	if l.closed {
 		return
 	}
 	l.batch++
+	if l.x.chains != nil {
+		l.x.chains.now++
+	}
 	l.stats.batches.Add(1)
 	l.unread = 0
 	for _, r := range b.Rejects {
@@ -125,9 +139,9 @@ func (l *Ledger) Apply(b *events.Batch) {
 	l.dropHintsLocked()
 	l.deflateLocked()
 	l.weighLocked()
-	x.tree.settle()
+	l.x.tree.settle()
 	l.doubt(DoubtOrphans, l.orphans.blocks > 0)
-	x.version.Add(1)
+	l.x.version.Add(1)
 }
 
 func (l *Ledger) applyLocked(e *events.Event) {
@@ -144,9 +158,7 @@ func (l *Ledger) applyLocked(e *events.Event) {
 			l.Reject(r)
 		}
 	case events.Removed:
-		for _, h := range e.Hashes {
-			l.removeLocked(e, h)
-		}
+		l.removeAllLocked(e)
 	case events.Cleared:
 		l.outliveLocked()
 		l.clearLocked()
@@ -260,9 +272,14 @@ func (l *Ledger) forgetLocked(b *block) {
 			}
 		}
 	}
+	if l.compact {
+		if l.odd[b.place]--; l.odd[b.place] == 0 {
+			delete(l.odd, b.place)
+		}
+	}
 	l.stats.handles.Add(-1)
 	l.x.tree.release(b.place)
-	l.x.leaveLocked(b.scope)
+	l.x.leaveLocked(b.scope, 1)
 }
 
 // findLocked is the first block under hash h; more follow by next. An engine may name by an integer what it announced
@@ -271,15 +288,25 @@ func (l *Ledger) findLocked(h events.Hash) *block {
 	if b := l.blocks[h]; b != nil || h.Digest() {
 		return b
 	}
-	if l.slim != nil {
-		if ref := l.slim.find(h.Lo); ref != 0 {
-			return l.inflateLocked(h, ref)
+	if l.compact {
+		if at, p := l.resolveLocked(h.Lo); at != 0 {
+			return l.inflateLocked(h, at, p)
 		}
 	}
 	if full, ok := l.alias[h.Lo]; ok {
 		return l.blocks[full]
 	}
 	return nil
+}
+
+// removeAllLocked takes one copy of each hash of an event away.
+func (l *Ledger) removeAllLocked(e *events.Event) {
+	for i, h := range e.Hashes {
+		if i%32 == 0 && l.compact {
+			l.x.quick.probes = l.x.chains.dict.probes(l.x.quick.probes[:0], e.Hashes[i:min(i+32, len(e.Hashes))], l.space)
+		}
+		l.removeLocked(e, h)
+	}
 }
 
 // removeLocked takes one copy of hash h away. A removal whose hash fits blocks of several scopes takes all of them:
@@ -324,53 +351,4 @@ type held struct {
 	scope *scope
 	place place
 	mask  mask
-}
-
-// clearLocked drops everything the source holds.
-func (l *Ledger) clearLocked() {
-	var all []held
-	l.eachLocked(func(h events.Hash, s *scope, p place, m mask) { all = append(all, held{h.Lo, s, p, m}) })
-	// From the ends of prompts to their starts: what is held shrinks without holes.
-	slices.SortFunc(all, func(a, b held) int { return cmp.Compare(b.place, a.place) })
-	for _, b := range all {
-		if b.mask != 0 {
-			l.x.tree.hold(b.place, l, b.via, b.mask, 0)
-		}
-		l.x.tree.release(b.place)
-		l.x.leaveLocked(b.scope)
-	}
-	if l.slim != nil {
-		l.slim = newSlim()
-	}
-	clear(l.blocks)
-	clear(l.alias)
-	l.orphans.clear()
-	l.publish(newTable(l.src, nil, l.x.clears.Add(1), l.table.Load().lanes))
-	l.x.tree.settle()
-	l.weighLocked()
-	l.stats.clearGauges()
-}
-
-func (l *Ledger) clearTierLocked(tier events.Tier) {
-	l.orphans.clearTier(tier)
-	var hashes []events.Hash
-	l.eachLocked(func(h events.Hash, _ *scope, _ place, m mask) {
-		if m&inTier(tier) != 0 {
-			hashes = append(hashes, h)
-		}
-	})
-	var all []*block
-	slices.SortFunc(hashes, func(a, b events.Hash) int { return cmp.Or(cmp.Compare(a.Hi, b.Hi), cmp.Compare(a.Lo, b.Lo)) })
-	for _, h := range slices.Compact(hashes) {
-		for b := l.findLocked(h); b != nil; b = b.next {
-			all = append(all, b)
-		}
-	}
-	for _, b := range all {
-		for g := range maxGroups {
-			if which := bit(g, tier); b.mask&which != 0 {
-				l.takeLocked(b, which, true)
-			}
-		}
-	}
 }

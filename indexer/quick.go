@@ -1,20 +1,39 @@
 package indexer
 
 import (
-	"maps"
 	"math/bits"
 	"slices"
 
 	"github.com/kvscout/kvscout/events"
 )
 
-// Most stores and removals concern blocks of which the ledger's slim says everything. These apply them in place; each
-// leaves everything as it was and says false where more is to be weighed, and then the general path decides.
+// Most stores and removals concern simple blocks. These apply them as runs; each decides before it changes anything, and
+// says false where more is to be weighed, which the general path then does.
 
-// quickBlock is where a store puts a block, and where the slim has it already.
-type quickBlock struct {
-	place place
-	ref   slimRef
+// part is some blocks of a store that go one way.
+type part struct {
+	chain  uint32 // to sprout: the parent
+	pos, n int
+	kind   partKind
+}
+
+type partKind uint8
+
+const (
+	partHeld   partKind = iota // the source holds them
+	partJoin                   // the chain has them
+	partExtend                 // they go to the chain's end
+	partSprout                 // they begin a child at pos
+)
+
+// quickStore is what a store is made of, in memory that is used again.
+type quickStore struct {
+	keys  []Key
+	parts []part
+	// probes are of its hashes in the source's space, old in space 0 if some of its hashes are there.
+	probes, old []probe
+	own         bool // the source is to have a space of its own
+	twins       bool
 }
 
 // quickEvent says whether nothing of a store matters but its hashes, tokens, parent, group and tier.
@@ -25,8 +44,8 @@ func quickEvent(e *events.Event) bool {
 	if e.HasParent && (e.Parent.Digest() || e.Parent.Lo == 0) {
 		return false
 	}
-	for _, h := range e.Hashes {
-		if h.Digest() {
+	for i := range e.Hashes {
+		if e.Hashes[i].Digest() {
 			return false
 		}
 	}
@@ -35,7 +54,7 @@ func quickEvent(e *events.Event) bool {
 
 // storeQuickLocked applies a dense store.
 func (l *Ledger) storeQuickLocked(e *events.Event) bool {
-	if l.slim == nil || len(l.hinted) > 0 || len(l.orphans.byParent) > 0 || !quickEvent(e) || l.loopsQuick(e) {
+	if !l.compact || len(l.hinted) > 0 || len(l.orphans.byParent) > 0 || !quickEvent(e) || l.loopsQuick(e) || l.knownOddLocked(e) {
 		return false
 	}
 	sc, at, ok := l.quickParentLocked(e)
@@ -46,82 +65,171 @@ func (l *Ledger) storeQuickLocked(e *events.Event) bool {
 	if !ok || next != nil {
 		return false
 	}
-	which := bit(g, e.Tier)
-	placed := l.findPlacesLocked(e, sc, at, which)
-	l.x.chains.ahead = 0
-	if !placed {
-		for i := len(l.quick) - 1; i >= 0; i-- {
-			l.x.tree.release(l.quick[i].place)
-		}
+	ln := l.lanes[g*events.TierCount+int(e.Tier)]
+	if ln == 0 {
+		return false // its first block
+	}
+	t, q := l.x.chains, &l.x.quick
+	l.warmLocked(q, at, e.Hashes)
+	q.keys = appendKeys(q.keys[:0], e, sc.seed)
+	t.planStore(q, at)
+	if !l.weighPartsLocked(q, ln-1, e.Hashes) {
 		return false
 	}
-	fresh := 0
-	for i, b := range l.quick {
-		h := e.Hashes[i]
-		if b.ref != 0 {
-			l.x.chains.unref(b.place)
-			l.slim.more[h.Lo]++
-			l.repeatedLocked()
-			continue
-		}
-		l.x.chains.hold(b.place, l, h.Lo, 0, which)
-		if !l.slim.put(h.Lo, b.place, which) {
-			l.blocks[h] = &block{hash: h, scope: sc, place: b.place, mask: which, copies: []copies{{bit: which, n: 1}}}
-		}
-		fresh++
+	if q.own {
+		l.ownSpaceLocked()
+		q.probes = t.dict.probes(q.probes[:0], e.Hashes, l.space)
 	}
+	t.dict.twins = t.dict.twins || q.twins
+	fresh := l.storePartsLocked(q, ln-1, e.Hashes)
 	sc.blocks += fresh
 	l.stats.handles.Add(int64(fresh))
 	l.stats.resident[e.Tier].Add(int64(fresh))
 	if fresh > 0 {
 		l.offloadedLocked(e.Tier)
 	}
+	if fresh < len(e.Hashes) {
+		l.repeatedLocked()
+	}
 	return true
 }
 
-// findPlacesLocked fills l.quick with where the store's blocks go, with a reference to each. It is false when a hash has
-// another meaning, or needs more than one more copy.
-func (l *Ledger) findPlacesLocked(e *events.Event, sc *scope, at place, which mask) bool {
-	l.quick = l.quick[:0]
-	l.slim.touch(e.Hashes)
-	var key Key
-	for i, h := range e.Hashes {
-		if len(l.blocks) > 0 && l.blocks[h] != nil || len(l.alias) > 0 {
-			return false
-		}
-		from, to := i*e.BlockSize, (i+1)*e.BlockSize
-		if e.Pairs {
-			to++
-		}
-		key, l.buf = blockKey(l.buf, e.Tokens[from:to], nil, nil, sc.seed)
-		l.x.chains.ahead = len(e.Hashes) - i - 1
-		at = l.x.chains.child(at, key)
-		ref := l.slim.find(h.Lo)
-		l.quick = append(l.quick, quickBlock{place: at, ref: ref})
-		if ref == 0 {
-			continue
-		}
-		if p, m := l.slim.at(ref); p != at || m != which {
-			return false
+// knownOddLocked says whether a hash of the store is one of an odd block, or may be.
+func (l *Ledger) knownOddLocked(e *events.Event) bool {
+	if len(l.blocks) == 0 {
+		return false
+	}
+	return len(l.alias) > 0 || slices.ContainsFunc(e.Hashes, func(h events.Hash) bool { return l.blocks[h] != nil })
+}
+
+// appendKeys appends the keys of a store without extras.
+func appendKeys(keys []Key, e *events.Event, seed uint64) []Key {
+	size, window := e.BlockSize, e.BlockSize
+	if e.Pairs {
+		window++
+	}
+	for i := range e.Hashes {
+		keys = append(keys, tokenKey(e.Tokens[i*size:i*size+window], seed))
+	}
+	return keys
+}
+
+// warmLocked reads what a store under a place will need. None of these reads depends on another one, so the store waits
+// for memory once and not at each step.
+func (l *Ledger) warmLocked(q *quickStore, at place, hashes []events.Hash) {
+	t := l.x.chains
+	id, _ := at.split()
+	sum := uint32(t.slabs.at(id).refs) + t.slabs.note(id).stored
+	if g := t.dict.groupOf(l.cur.group); g != nil {
+		sum += uint32(g.n)
+	}
+	if n := len(l.groups); n > 0 && l.space != 0 {
+		sum += uint32(t.dict.group(l.groups[n-1]).n)
+	}
+	t.dict.sink += sum
+	q.probes = t.dict.probes(q.probes[:0], hashes, l.space)
+	if l.claimed {
+		q.old = t.dict.probes(q.old[:0], hashes, 0)
+	}
+}
+
+// storePartsLocked makes the source hold the blocks of a store and returns how many of them it did not hold before.
+func (l *Ledger) storePartsLocked(q *quickStore, ln lane, hashes []events.Hash) (fresh int) {
+	t := l.x.chains
+	keys, probes, last := q.keys, q.probes, hashes[len(hashes)-1]
+	var at place
+	var group uint32
+	for _, p := range q.parts {
+		for p.n > 0 {
+			n, id, pos := p.n, p.chain, p.pos
+			if p.kind == partSprout {
+				n = min(n, maxChain)
+				id, pos = t.sprout(p.chain, p.pos, keys[:n]), 0
+			}
+			c := t.slabs.at(id)
+			if p.kind == partExtend {
+				t.extend(id, c, keys[:n])
+			}
+			if p.kind == partHeld {
+				l.copyLocked(id, pos, pos+n, 1)
+				group = 0
+			} else {
+				group = l.enterHashesLocked(p.kind, id, c, pos, hashes[:n], probes[:n])
+				t.cover(id, c, l, ln, pos, pos+n)
+				t.used(id, c, pos+n, n)
+				fresh += n
+			}
+			keys, hashes, probes = keys[n:], hashes[n:], probes[n:]
+			at = placeAt(id, pos+n)
+			p.n, p.chain, p.pos = p.n-n, id, pos+n // what is left of a sprout sprouts from its end
 		}
 	}
-	return true
+	l.cur = cursor{ok: true, hash: last, place: at, group: group}
+	return fresh
+}
+
+// used notes that n references more lead to blocks of a chain, the last of which ends at end.
+func (t *chains) used(id uint32, c *chain, end, n int) {
+	c.refs += uint64(n)
+	note := t.slabs.note(id)
+	note.stored = t.now
+	if end > int(note.live) {
+		t.count.Add(int64(end - int(note.live)))
+		note.live = uint16(end)
+	}
+}
+
+// enterHashesLocked makes the hashes of blocks that the source does not hold yet its simple ones. It returns a group of
+// space 0 at or before the last of them, 0 if it does not know one.
+func (l *Ledger) enterHashesLocked(kind partKind, id uint32, c *chain, pos int, hashes []events.Hash, probes []probe) (group uint32) {
+	d := &l.x.chains.dict
+	switch {
+	case l.space != 0:
+		l.appendOwnLocked(id, pos, hashes, probes)
+		return 0
+	case kind != partJoin:
+		d.appendShared(id, c, pos, hashes, probes)
+		return c.last
+	}
+	_, missing, at := d.shares(c, l.groupIn(id), pos, hashes)
+	if !missing {
+		return at
+	}
+	for i, h := range hashes {
+		if _, ok := d.hashAt(c, pos+i); !ok {
+			d.insertShared(id, c, pos+i, h)
+		}
+	}
+	return 0
 }
 
 // quickParentLocked is the scope of a store and the place it hangs under.
 func (l *Ledger) quickParentLocked(e *events.Event) (*scope, place, bool) {
 	if !e.HasParent {
-		s := l.x.scopeLocked(Scope{Model: l.src.Model, BlockSize: e.BlockSize, Pairs: e.Pairs})
-		if s == nil {
-			return nil, 0, false
+		s := l.common
+		if s == nil || s.gone || s.BlockSize != e.BlockSize || s.Pairs != e.Pairs {
+			s = l.x.scopeLocked(Scope{Model: l.src.Model, BlockSize: e.BlockSize, Pairs: e.Pairs})
+			if s == nil {
+				return nil, 0, false
+			}
+			l.common = s
 		}
 		return s, s.root, true
 	}
-	ref := l.slim.find(e.Parent.Lo)
-	if ref == 0 || len(l.blocks) > 0 && l.blocks[e.Parent] != nil {
-		return nil, 0, false
+	p := l.cur.place
+	if !l.cur.ok || l.cur.hash != e.Parent {
+		if len(l.blocks) > 0 && l.blocks[e.Parent] != nil {
+			return nil, 0, false
+		}
+		var at handle
+		if at, p = l.resolveLocked(e.Parent.Lo); at == 0 {
+			return nil, 0, false
+		}
+		l.cur = cursor{ok: true, hash: e.Parent, place: p}
+		if l.space == 0 {
+			l.cur.group = uint32(at >> 4)
+		}
 	}
-	p, _ := l.slim.at(ref)
 	s := l.x.chains.scopeOf(p)
 	fits := s.BlockSize == e.BlockSize && s.Pairs == e.Pairs &&
 		(l.src.Engine != events.EngineSGLang || s.Salt == "" && s.Adapter == "")
@@ -131,9 +239,15 @@ func (l *Ledger) quickParentLocked(e *events.Event) (*scope, place, bool) {
 // loopsQuick is loops for hashes that are integers, in memory that is used again.
 func (l *Ledger) loopsQuick(e *events.Event) bool {
 	if len(e.Hashes) <= 16 {
-		for i, h := range e.Hashes {
-			if e.HasParent && h == e.Parent || slices.Contains(e.Hashes[:i], h) {
+		for i := range e.Hashes {
+			h := e.Hashes[i].Lo
+			if e.HasParent && h == e.Parent.Lo {
 				return true
+			}
+			for j := range i {
+				if e.Hashes[j].Lo == h {
+					return true
+				}
 			}
 		}
 		return false
@@ -156,7 +270,7 @@ func (l *Ledger) loopsQuick(e *events.Event) bool {
 
 // seeAgain notes a hash and says whether it was noted before.
 func (l *Ledger) seeAgain(h uint64) bool {
-	for i := mixHash(h); ; i++ {
+	for i := mixHash(h, 0); ; i++ {
 		switch at := &l.seen[i&uint64(len(l.seen)-1)]; *at {
 		case 0:
 			*at = h
@@ -164,111 +278,5 @@ func (l *Ledger) seeAgain(h uint64) bool {
 		case h:
 			return true
 		}
-	}
-}
-
-// removeQuickLocked takes one copy of hash h out of a tier of the group at position g.
-func (l *Ledger) removeQuickLocked(h events.Hash, g int, tier events.Tier) bool {
-	if l.slim == nil || g < 0 || h.Digest() || len(l.blocks) > 0 && l.blocks[h] != nil {
-		return false
-	}
-	ref := l.slim.find(h.Lo)
-	if ref == 0 {
-		return false
-	}
-	p, m := l.slim.at(ref)
-	which := bit(g, tier)
-	if m != which {
-		return false // it is not there, or in other tiers too
-	}
-	if n := l.slim.more[h.Lo]; n > 1 {
-		l.slim.more[h.Lo] = n - 1
-		return true
-	} else if n == 1 {
-		delete(l.slim.more, h.Lo)
-		return true
-	}
-	l.slim.drop(ref)
-	s := l.x.chains.scopeOf(p)
-	l.x.tree.hold(p, l, h.Lo, m, 0)
-	l.x.tree.release(p)
-	l.stats.resident[tier].Add(-1)
-	l.stats.handles.Add(-1)
-	l.x.leaveLocked(s)
-	return true
-}
-
-// inflateLocked moves a block out of the slim, so that anything can be said of it.
-func (l *Ledger) inflateLocked(h events.Hash, ref slimRef) *block {
-	p, m := l.slim.at(ref)
-	l.slim.drop(ref)
-	b := &block{hash: h, scope: l.x.chains.scopeOf(p), place: p, mask: m}
-	for d := m; d != 0; d &= d - 1 {
-		b.copies = append(b.copies, copies{bit: d & -d, n: 1})
-	}
-	if n := l.slim.more[h.Lo]; n > 0 {
-		b.copies[0].n += n
-		delete(l.slim.more, h.Lo)
-	}
-	l.blocks[h] = b
-	l.loose = append(l.loose, b)
-	return b
-}
-
-// blockBytes is about what a block takes that is not in a slim.
-const blockBytes = 300
-
-// weighLocked notes how much memory the book takes.
-func (l *Ledger) weighLocked() {
-	n := len(l.blocks) * blockBytes
-	if l.slim != nil {
-		n += l.slim.bytes()
-	}
-	l.stats.memory.Store(int64(n))
-}
-
-// deflateLocked moves what a batch took out of the slim, or made, into it where it fits.
-func (l *Ledger) deflateLocked() {
-	if cap(l.seen) > 4096 {
-		l.seen = nil
-	}
-	if len(l.loose) == 0 {
-		return
-	}
-	many := len(l.loose) > 1024
-	for i, b := range l.loose {
-		l.loose[i] = nil
-		if l.blocks[b.hash] != b || !b.slender() || !l.slim.put(b.hash.Lo, b.place, b.mask) {
-			continue
-		}
-		delete(l.blocks, b.hash)
-		if n := b.copies[0].n; n > 1 {
-			l.slim.more[b.hash.Lo] = n - 1
-		}
-	}
-	l.loose = l.loose[:0]
-	if many { // maps and slices keep the size they once had
-		l.loose = nil
-		l.blocks = maps.Clone(l.blocks)
-	}
-}
-
-// slender says whether a slim can say all there is to say of the block.
-func (b *block) slender() bool {
-	if b.gone || b.mask == 0 || b.hash.Digest() || b.next != nil {
-		return false
-	}
-	return len(b.copies) == 1 || !slices.ContainsFunc(b.copies, func(c copies) bool { return c.n > 1 })
-}
-
-// eachLocked calls do with every block of the book. do must not change it.
-func (l *Ledger) eachLocked(do func(h events.Hash, s *scope, p place, m mask)) {
-	for h, b := range l.blocks {
-		for ; b != nil; b = b.next {
-			do(h, b.scope, b.place, b.mask)
-		}
-	}
-	if l.slim != nil {
-		l.slim.each(func(h uint64, p place, m mask) { do(events.HashInt(h), l.x.chains.scopeOf(p), p, m) })
 	}
 }

@@ -14,6 +14,7 @@ type Reader struct {
 	q    *Query
 	asOf uint64 // Index.clears before the tree was read
 	keys keyer
+	slot *epochSlot // nil with the plain structure
 
 	// scopes are those of the family that was asked for last, as of Index.scopes+1.
 	scopes   []*scope
@@ -22,17 +23,19 @@ type Reader struct {
 
 	checked int // the block before which the deadline was last looked at
 
-	// brief: all that was found is in runs, lane<<32 | leading blocks. Otherwise it is in leads.
-	brief bool
-	runs  []uint64
+	// brief: all that was found is in runs. Otherwise it is in leads.
+	brief  bool
+	placed bool // byLane is of runs
+	runs   []run
 
 	walks  []walk
+	expect []expected // of walks, as far as asked for
 	leads  []lead
 	more   []stretch
 	path   []step
-	byLane []int32 // lane -> 1 + index of its last lead, if that lead is the lane's
+	byLane []int32 // lane -> 1 + index of its last lead or its run, if that is the lane's
 
-	sink    uint64 // keeps reads that only warm up from being optimised away
+	sink    uint32 // keeps reads that only warm up from being optimised away
 	matches []Match
 	holders []Holder
 	store   []row
@@ -43,9 +46,8 @@ type Reader struct {
 
 // walk is one scope that was read.
 type walk struct {
-	size   int // tokens in a block
-	pairs  bool
-	expect expected
+	size  int // tokens in a block
+	pairs bool
 }
 
 // lead is what a lane holds in one walk: blocks from..to-1 of the prompt, and more behind.
@@ -66,21 +68,40 @@ type stretch struct {
 
 // step is a chain that a walk came through; its first block is block base of the prompt.
 type step struct {
-	walk   int32
-	base   uint32
-	serial uint64
+	walk  int32
+	base  uint32
+	chain uint32
+}
+
+// run is how many leading blocks of the prompt a lane holds.
+type run struct {
+	lane   lane
+	blocks uint32
 }
 
 // NewReader is a reader of the index.
-func (x *Index) NewReader() *Reader { return &Reader{x: x} }
+func (x *Index) NewReader() *Reader {
+	r := &Reader{x: x}
+	if x.chains != nil {
+		r.slot = x.chains.epochs.join(r)
+	}
+	return r
+}
 
 // Lookup answers for every source of the model, in no stated order. It errs with the context's error.
 func (r *Reader) Lookup(ctx context.Context, q *Query) ([]Match, error) {
 	defer r.end()
-	if err := r.collect(ctx, q, false); err != nil {
+	err := r.collect(ctx, q, r.slot != nil)
+	if err == errNotBrief {
+		err = r.collect(ctx, q, false)
+	}
+	if err != nil {
 		return nil, err
 	}
 	list, _ := r.x.models.Load(q.Model)
+	if r.brief {
+		r.placeRuns()
+	}
 	r.matches = slices.Grow(r.matches[:0], len(list))[:len(list)]
 	clear(r.matches)
 	for i, l := range list {
@@ -94,8 +115,11 @@ func (r *Reader) Lookup(ctx context.Context, q *Query) ([]Match, error) {
 func (r *Reader) collect(ctx context.Context, q *Query, brief bool) error {
 	r.walks, r.leads, r.more, r.path = r.walks[:0], r.leads[:0], r.more[:0], r.path[:0]
 	r.ctx, r.q = ctx, q
+	if r.slot != nil {
+		r.x.chains.epochs.enter(r.slot)
+	}
 	r.asOf = r.x.clears.Load()
-	r.brief, r.runs = brief, r.runs[:0]
+	r.brief, r.placed, r.runs = brief, false, r.runs[:0]
 	if r.x.opts.Plain {
 		r.plain = make(map[slot][]*row)
 	}
@@ -120,19 +144,25 @@ func (r *Reader) collect(ctx context.Context, q *Query, brief bool) error {
 // scopesOf are the scopes of a request's namespace. One reader's requests often have the same.
 func (r *Reader) scopesOf(q *Query) []*scope {
 	now := r.x.scopes.Load() + 1
-	f := family{model: q.Model, Namespace: Namespace{Salt: q.Salt, Adapter: q.Adapter}}
-	if r.scopesAt != now || r.family != f {
-		r.scopesAt, r.family = now, f
-		r.scopes, _ = r.x.families.Load(f)
+	if r.scopesAt == now && r.family.model == q.Model && r.family.Salt == q.Salt && r.family.Adapter == q.Adapter {
+		return r.scopes
 	}
+	r.scopesAt, r.family = now, family{model: q.Model, Namespace: Namespace{Salt: q.Salt, Adapter: q.Adapter}}
+	r.scopes, _ = r.x.families.Load(r.family)
 	return r.scopes
 }
 
 // end forgets the request.
 func (r *Reader) end() {
+	if r.slot != nil {
+		r.x.chains.epochs.leave(r.slot)
+	}
 	r.ctx, r.q, r.plain = nil, nil, nil
 	r.keys.tokens, r.keys.features, r.keys.given = nil, nil, nil
-	clear(r.walks)
+	if len(r.expect) > 0 {
+		clear(r.expect)
+		r.expect = r.expect[:0]
+	}
 }
 
 // check errs when the deadline is over, looking at it now and then as block grows.
@@ -146,9 +176,7 @@ func (r *Reader) check(block int) error {
 
 // add notes that a lane holds blocks from..to-1 of the prompt.
 func (r *Reader) add(ln lane, from, to int) {
-	if int(ln) >= len(r.byLane) {
-		r.byLane = append(r.byLane, make([]int32, int(ln)+64-len(r.byLane))...)
-	}
+	r.room1(ln)
 	a, b, w := uint32(from), uint32(to), int32(len(r.walks)-1)
 	prev := r.byLane[ln] - 1
 	if prev < 0 || int(prev) >= len(r.leads) || r.leads[prev].lane != ln {
@@ -170,6 +198,45 @@ func (r *Reader) add(ln lane, from, to int) {
 	}
 	r.leads = append(r.leads, lead{lane: ln, walk: w, prev: prev, from: a, to: b, more: -1})
 	r.byLane[ln] = int32(len(r.leads))
+}
+
+// placeRuns makes runs findable by their lanes, once all are made.
+func (r *Reader) placeRuns() {
+	if r.placed {
+		return
+	}
+	r.placed = true
+	for i, d := range r.runs {
+		r.room1(d.lane)
+		r.byLane[d.lane] = int32(i + 1)
+	}
+}
+
+// runOf is the lane's run, nil if it has none. placed says that placeRuns was called since the last was made.
+func (r *Reader) runOf(ln lane, placed bool) *run {
+	if !placed {
+		for i := range r.runs {
+			if r.runs[i].lane == ln {
+				return &r.runs[i]
+			}
+		}
+		return nil
+	}
+	if int(ln) >= len(r.byLane) {
+		return nil
+	}
+	i := r.byLane[ln] - 1
+	if i < 0 || int(i) >= len(r.runs) || r.runs[i].lane != ln {
+		return nil
+	}
+	return &r.runs[i]
+}
+
+// room1 makes room for a lane in byLane.
+func (r *Reader) room1(ln lane) {
+	if int(ln) >= len(r.byLane) {
+		r.byLane = append(r.byLane, make([]int32, int(ln)+64-len(r.byLane))...)
+	}
 }
 
 // first is the lane's lead of the last walk in which it holds anything, -1 if there is none.
@@ -208,6 +275,12 @@ func (r *Reader) reach(of laneOf, w int) (end int) {
 // stretches are the runs of blocks that the lane holds in a walk. They may overlap.
 func (r *Reader) stretches(of laneOf, w int) iter.Seq[stretch] {
 	return func(yield func(stretch) bool) {
+		if r.brief {
+			if d := r.runOf(of.lane, true); d != nil && r.asOf >= of.since {
+				yield(stretch{to: d.blocks})
+			}
+			return
+		}
 		d := r.leadIn(of, w)
 		if d == nil || !yield(stretch{from: d.from, to: d.to}) {
 			return
@@ -227,8 +300,18 @@ func (r *Reader) plainRun(t *table) (w *walk, blocks int, ok bool) {
 		return nil, 0, false
 	}
 	ln := t.lanes[0]
+	if r.asOf < ln.since || r.asOf < t.since {
+		return nil, 0, true
+	}
+	if r.brief {
+		d := r.runOf(ln.lane, true)
+		if d == nil {
+			return nil, 0, true
+		}
+		return &r.walks[0], int(d.blocks), r.walks[0].size == t.sizes[0]
+	}
 	i := r.first(ln.lane)
-	if i < 0 || r.asOf < ln.since || r.asOf < t.since {
+	if i < 0 {
 		return nil, 0, true
 	}
 	d := &r.leads[i]

@@ -351,6 +351,7 @@ func TestRule01_ClearDuringALookup(t *testing.T) {
 		extended(store(hashes(201), nil, sequence(51, 54), 4), atGroup, 1, "full_attention"))
 	var m Match
 	reader.match(l, &m)
+	reader.end()
 	if m.Held != 0 || m.Reusable != 0 || m.With != [events.TierCount]int{} {
 		t.Errorf("held %d, reusable %d after the clear, want nothing", m.Held, m.Reusable)
 	}

@@ -24,7 +24,8 @@ type scope struct {
 	root   place
 	origin uint64 // of root, for readers
 	seed   uint64
-	blocks int // of all sources; writers only
+	blocks int  // of all sources; writers only, as is gone
+	gone   bool // without blocks, and no more in the index
 }
 
 func (s Scope) family() family { return family{model: s.Model, Namespace: s.Namespace} }
@@ -51,10 +52,7 @@ func (x *Index) enterLocked(want Scope) *scope {
 		}
 	}
 	s := &scope{Scope: want, seed: want.Seed(), blocks: 1}
-	s.root, s.origin = x.tree.root()
-	if x.chains != nil {
-		x.chains.of(s.root).scope = s
-	}
+	s.root, s.origin = x.tree.root(s)
 	// The slice is published: it is replaced, never changed.
 	x.families.Store(key, append(slices.Clone(have), s))
 	x.scopes.Add(1) // after: who sees it finds the new list
@@ -65,12 +63,13 @@ func (x *Index) enterLocked(want Scope) *scope {
 	return s
 }
 
-// leaveLocked takes one block out of the scope, which goes with its last one. Needs x.mu.
-func (x *Index) leaveLocked(s *scope) {
-	s.blocks--
-	if s.blocks > 0 {
+// leaveLocked takes n blocks out of the scope, which goes with its last one. Needs x.mu.
+func (x *Index) leaveLocked(s *scope, n int) {
+	s.blocks -= n
+	if s.blocks > 0 || n == 0 {
 		return
 	}
+	s.gone = true
 	key := s.family()
 	have, _ := x.families.Load(key)
 	rest := slices.DeleteFunc(slices.Clone(have), func(o *scope) bool { return o == s })

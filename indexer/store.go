@@ -174,6 +174,9 @@ func (l *Ledger) namedLocked(e *events.Event, h events.Hash) (b *block, several 
 // learnLocked notes what the event says about its group and returns the group's position.
 func (l *Ledger) learnLocked(e *events.Event, size int) (int, bool) {
 	next, at, ok := l.table.Load().learn(e, size)
+	if ok && l.x.chains != nil && !l.x.chains.lanes.ready(l, at*events.TierCount+int(e.Tier)) {
+		return 0, false
+	}
 	if next != nil {
 		t := l.table.Load()
 		l.publish(newTable(l.src, next, t.since, t.lanes))
@@ -326,13 +329,15 @@ func (l *Ledger) placeLocked(h events.Hash, sc Scope, parent place, key Key) (b 
 	at := l.x.tree.child(parent, key)
 	if same != nil {
 		l.x.tree.release(at)
-		l.x.leaveLocked(s)
+		l.x.leaveLocked(s, 1)
 		return same, false, same.place == at
 	}
+	l.exposeLocked(at)
 	b = &block{hash: h, scope: s, place: at, next: l.blocks[h]}
 	l.blocks[h] = b
-	if l.slim != nil {
+	if l.compact {
 		l.loose = append(l.loose, b)
+		l.odd[at]++
 	}
 	if h.Digest() {
 		l.alias[h.Lo] = h
@@ -348,50 +353,4 @@ func (l *Ledger) undoLocked(fresh []*block) {
 			l.forgetLocked(fresh[i])
 		}
 	}
-}
-
-// hintLocked takes the identities that dense stores of a batch tell, ahead of sparse stores that name the same blocks
-// by hash: vLLM sends a sliding-window group's store before the full group's (rule 6). Dense stores ahead of the sparse
-// ones count too: a request may continue what another one stored in the same step. They stand to the end of the
-// batch, since the eviction that made room for a sparse store may have taken the block's last copy.
-func (l *Ledger) hintLocked(list []events.Event) {
-	if !anyStore(list, shapeSparse) {
-		return
-	}
-	for i := range list {
-		if !isStore(&list[i], shapeDense) {
-			continue
-		}
-		id, _, _, _ := l.identifyLocked(&list[i]) // faults are counted when the event's turn comes
-		for _, b := range id.blocks {
-			b.hinted = true
-		}
-		l.hinted = append(l.hinted, id.blocks...)
-	}
-}
-
-func isStore(e *events.Event, want shape) bool {
-	if e.Kind != events.Stored || len(e.Hashes) == 0 {
-		return false
-	}
-	s, _ := shapeOf(e)
-	return s == want
-}
-
-func anyStore(list []events.Event, want shape) bool {
-	for i := range list {
-		if isStore(&list[i], want) {
-			return true
-		}
-	}
-	return false
-}
-
-// dropHintsLocked forgets hinted blocks that nothing holds at the end of the batch.
-func (l *Ledger) dropHintsLocked() {
-	for _, b := range l.hinted {
-		b.hinted = false
-	}
-	l.undoLocked(l.hinted)
-	l.hinted = l.hinted[:0]
 }

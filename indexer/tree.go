@@ -12,9 +12,11 @@ type slot uint32
 type tree interface {
 	// root makes the place above the first blocks of a scope and takes a reference to it. origin is what readers know it
 	// by, and is never used twice.
-	root() (p place, origin uint64)
+	root(s *scope) (p place, origin uint64)
 	// child is the place of the block with this key after parent, made if new, and takes a reference to it.
 	child(parent place, key Key) place
+	// up is the place that child made p after, the key it was made with, and whether that place is a root.
+	up(p place) (parent place, key Key, root bool)
 	// release gives one reference back. A place with neither references nor children is gone, at settle at the latest.
 	release(p place)
 	// hold changes what a source holds at p under one hash, of which via is the 64-bit form, from was to now.

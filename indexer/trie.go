@@ -22,33 +22,34 @@ type trie struct {
 	last  place
 	count atomic.Int64
 	nodes map[place]*node // writers only
-	edges *xsync.Map[edge, *node]
+	edges *xsync.Map[branch, *node]
 }
 
-type edge struct {
+// branch is a block's key after its parent.
+type branch struct {
 	parent place
 	key    Key
 }
 
 type node struct {
 	id   place
-	edge edge
+	edge branch
 	refs int // references and children; writers only
 	held atomic.Pointer[[]holder]
 }
 
 func newTrie() *trie {
-	return &trie{nodes: make(map[place]*node), edges: xsync.NewMap[edge, *node]()}
+	return &trie{nodes: make(map[place]*node), edges: xsync.NewMap[branch, *node]()}
 }
 
-func (t *trie) root() (place, uint64) {
+func (t *trie) root(*scope) (place, uint64) {
 	t.last++
 	t.nodes[t.last] = &node{id: t.last, refs: 1}
 	return t.last, uint64(t.last)
 }
 
 func (t *trie) child(parent place, key Key) place {
-	e := edge{parent: parent, key: key}
+	e := branch{parent: parent, key: key}
 	n, ok := t.edges.Load(e)
 	if !ok {
 		t.last++
@@ -60,6 +61,11 @@ func (t *trie) child(parent place, key Key) place {
 	}
 	n.refs++
 	return n.id
+}
+
+func (t *trie) up(p place) (parent place, key Key, root bool) {
+	e := t.nodes[p].edge
+	return e.parent, e.key, t.nodes[e.parent].edge.parent == 0
 }
 
 func (t *trie) release(p place) {
@@ -112,7 +118,7 @@ func compareHolders(a, b holder) int {
 
 // at is the block with this key after parent and who holds it, sorted by slot. The slice must not be changed.
 func (t *trie) at(parent place, key Key) (place, []holder, bool) {
-	n, ok := t.edges.Load(edge{parent: parent, key: key})
+	n, ok := t.edges.Load(branch{parent: parent, key: key})
 	if !ok {
 		return 0, nil, false
 	}

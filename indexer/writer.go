@@ -19,9 +19,16 @@ type Writer struct {
 	batch   events.Batch
 	main    *Ledger
 	// partial: a rank that is heard of from now on may have been heard of before, by who had read everything.
-	partial bool
+	partial atomic.Bool
 	// unread counts payloads of which not all could be read.
 	unread atomic.Uint64
+
+	// cursor is behind the batch applied last, if applied; restored: that was before Restore. All are guarded by x.mu, so
+	// that they are the books'.
+	cursor            events.Cursor
+	applied, restored bool
+	// wasPartial is partial as it was restored. It counts once the source is proven.
+	wasPartial bool
 
 	mu     sync.Mutex      // guards ranks and closed; taken before the index's
 	ranks  map[int]*Ledger // of other ranks than the stream's
@@ -37,7 +44,9 @@ func (x *Index) NewWriter(src events.Source, limits events.Limits) (*Writer, err
 	if err != nil {
 		return nil, err
 	}
-	return &Writer{x: x, src: src, decoder: events.NewDecoder(limits), main: l, partial: true, ranks: make(map[int]*Ledger)}, nil
+	w := &Writer{x: x, src: src, decoder: events.NewDecoder(limits), main: l, ranks: make(map[int]*Ledger)}
+	w.partial.Store(true)
+	return w, nil
 }
 
 // Ledger is the book of the stream's own rank.
@@ -55,11 +64,18 @@ func (w *Writer) Apply(seq uint64, payload []byte, received time.Time) {
 		w.unread.Add(1)
 		w.batch.Rejects = append(w.batch.Rejects, reason)
 		if !w.batch.HasRank { // it could be any rank's
-			w.partial = true
+			w.partial.Store(true)
 			w.each(func(o *Ledger) { o.doubt(doubtOf(reason), true) })
 		}
 	}
-	l.Apply(&w.batch)
+	w.x.mu.Lock()
+	l.applyBatchLocked(&w.batch)
+	first := w.restored
+	w.cursor, w.applied, w.restored = events.CursorAt(seq, payload, received), true, false
+	w.x.mu.Unlock()
+	if first {
+		w.each(func(o *Ledger) { o.fresh.until.Store(0) })
+	}
 	// Last, so that whoever sees the number finds the batch applied.
 	w.main.heard(seq, received, len(payload))
 	if l != w.main {
@@ -81,7 +97,7 @@ func (w *Writer) of(b *events.Batch) *Ledger {
 	src.Rank = b.Rank
 	if !w.closed && len(w.ranks) < maxWireRanks && b.Rank >= 0 {
 		if l, err := w.x.Open(src); err == nil {
-			l.doubt(DoubtHistory, w.partial)
+			l.doubt(DoubtHistory, w.partial.Load())
 			l.setState(events.State(w.main.fresh.state.Load()), nil)
 			w.ranks[b.Rank] = l
 			return l
@@ -117,19 +133,22 @@ func (w *Writer) Rejected() (sum [events.ReasonCount]uint64) {
 
 // Reset drops what the source held.
 func (w *Writer) Reset() {
-	w.partial = true
+	w.partial.Store(true)
 	w.each((*Ledger).Reset)
+	w.x.mu.Lock()
+	w.applied, w.restored = false, false // after: no cursor may stand for books that are another life's
+	w.x.mu.Unlock()
 }
 
 // Joined notes where the known history begins.
 func (w *Writer) Joined(_ uint64, complete bool) {
-	w.partial = !complete
+	w.partial.Store(!complete)
 	w.each(func(l *Ledger) { l.Joined(complete) })
 }
 
 // Gap notes that batches from..to are lost.
 func (w *Writer) Gap(from, to uint64) {
-	w.partial = true
+	w.partial.Store(true)
 	w.each(func(l *Ledger) { l.Gap(to - from + 1) })
 }
 

@@ -16,16 +16,17 @@ import (
 func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure the index on two fixed workloads",
+		Short: "Measure the index on fixed workloads",
 		Long: `Measure the index, in this process, on workloads that are the same bit for bit on every machine. Their answers are known,
 and checked: a command exits with 1 if one was wrong. Nothing else should run on the machine. docs/performance.md says
 what is timed, and what other indexes reach.`,
 		Example: `  kvscout bench pinned --reps 3
-  kvscout bench mooncake --cap 100000 --trace conversation_trace.jsonl`,
+  kvscout bench mooncake --cap 100000 --trace conversation_trace.jsonl
+  kvscout bench wide`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchPinned(), newBenchMooncake())
+	cmd.AddCommand(newBenchPinned(), newBenchMooncake(), newBenchWide(), newBenchBeside(), newBenchGC())
 	return cmd
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,42 +82,73 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 		Logger: log,
 	})
 	defer fleet.Close()
-	if err := listenTo(fleet, o.workers, log); err != nil {
+	var keeper *ingest.Keeper
+	if o.snapshot != "" {
+		keeper = ingest.NewKeeper(index, fleet, o.snapshot, log)
+	}
+	if err := listenTo(fleet, keeper, o.workers, log); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	srv := newServer(o, index, fleet, renderers, log, start)
-	return serveOn(cmd.Context(), srv, listener, cmd.OutOrStdout())
+	srv := newServer(o, index, fleet, keeper, renderers, log, start)
+	return keep(cmd.Context(), keeper, fleet, o.snapshotEvery, func(ctx context.Context) error {
+		return serveOn(ctx, srv, listener, cmd.OutOrStdout())
+	})
 }
 
-// listenTo registers the configured workers.
-func listenTo(fleet *ingest.Fleet, workers []ingest.Worker, log *slog.Logger) error {
+// keep calls serve, saving the fleet meanwhile, and saves it once more when serve has returned.
+func keep(ctx context.Context, keeper *ingest.Keeper, fleet *ingest.Fleet, every time.Duration, serve func(context.Context) error) error {
+	if keeper == nil {
+		return serve(ctx)
+	}
+	saving, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { keeper.Run(saving, every) }) // ended by stop, waited for here
+	err := serve(ctx)
+	stop()
+	wg.Wait()
+	fleet.Close() // first: what its streams still bring belongs into the file
+	return errors.Join(err, keeper.Save())
+}
+
+// listenTo registers the configured workers, and by keeper those of the snapshot.
+func listenTo(fleet *ingest.Fleet, keeper *ingest.Keeper, workers []ingest.Worker, log *slog.Logger) error {
+	var err error
+	if keeper != nil {
+		err = keeper.Restore(workers)
+	} else {
+		_, err = fleet.Restore(workers, nil)
+	}
+	if err != nil {
+		return usageError{err}
+	}
 	for _, w := range workers {
-		if _, err := fleet.Register(w); err != nil {
-			return usageError{err}
-		}
 		for _, s := range w.Sources {
 			log.Info("listening to source", "source", s.ID(), "model", s.Model, "engine", string(s.Engine),
 				"events", orElse(s.Events, "pushed"), "replay", orElse(s.Replay, "none"), "topic", s.Topic)
 		}
 	}
-	if len(workers) == 0 {
+	if len(fleet.Workers()) == 0 {
 		log.Info("no workers are configured; register some with RegisterWorker or kvscout workers add")
 	}
 	return nil
 }
 
 // newServer puts the services together.
-func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, renderers *renderers, log *slog.Logger, start time.Time) *server.Server {
+func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, keeper *ingest.Keeper, renderers *renderers, log *slog.Logger, start time.Time) *server.Server {
 	scores := scorerpc.New(index, fleet, scorerpc.Options{
 		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderers.renderer(), Logger: log,
 		TenantHeader: o.render.tenantHeader, StripFields: o.render.stripFields,
 		TrustCallerTokens: o.render.trustCallerTokens, FlagFingerprints: o.render.mismatch == "flag",
 	})
+	about := indexrpc.Options{
+		MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, RendererStats: renderers.stats, Start: start,
+	}
+	if keeper != nil {
+		about.Snapshot = keeper.Stats
+	}
 	return server.New(server.Options{
-		Score: scores,
-		Index: indexrpc.New(index, fleet, indexrpc.Options{
-			MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, RendererStats: renderers.stats, Start: start,
-		}),
+		Score:       scores,
+		Index:       indexrpc.New(index, fleet, about),
 		Render:      scores,
 		RenderReady: renderers.ready,
 		Grace:       o.shutdownGrace,

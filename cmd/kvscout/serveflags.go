@@ -33,6 +33,9 @@ type serveOptions struct {
 	maxPayloadBytes int
 	maxPromptTokens int
 	shutdownGrace   time.Duration
+
+	snapshot      string
+	snapshotEvery time.Duration
 }
 
 func (o *serveOptions) register(f *pflag.FlagSet) {
@@ -56,6 +59,8 @@ func (o *serveOptions) register(f *pflag.FlagSet) {
 	f.IntVar(&o.maxOrphanBlocks, "max-orphan-blocks", 65536, "blocks per source that may wait for an unknown parent")
 	f.IntVar(&o.maxPayloadBytes, "max-payload-bytes", zmq.DefaultMaxFrame, "largest event payload taken, in bytes; frames over 16777216 are refused before that")
 	f.IntVar(&o.maxPromptTokens, "max-prompt-tokens", 1<<20, "longest prompt scored, in tokens")
+	f.StringVar(&o.snapshot, "snapshot", "", "`FILE` that the index is kept in, so that a restart goes on where it ended; it has cache salts in it (default: none)")
+	f.DurationVar(&o.snapshotEvery, "snapshot-every", time.Minute, "how often --snapshot is written; it is also written when the server stops")
 	f.DurationVar(&o.shutdownGrace, "shutdown-grace", 10*time.Second, "time that calls under way have to finish when the server stops")
 }
 
@@ -100,6 +105,7 @@ func (o *serveOptions) check() error {
 		{"stale-after", int64(o.staleAfter)},
 		{"max-orphan-blocks", int64(o.maxOrphanBlocks)}, {"max-payload-bytes", int64(o.maxPayloadBytes)},
 		{"max-prompt-tokens", int64(o.maxPromptTokens)}, {"shutdown-grace", int64(o.shutdownGrace)},
+		{"snapshot-every", int64(o.snapshotEvery)},
 	} {
 		if f.value <= 0 {
 			bad("%s is not positive", f.name)

@@ -128,6 +128,9 @@ func printStats(w io.Writer, s *kvscoutv1.Stats) error {
 		fmt.Fprintf(w, ", %d messages of unknown topics", s.GetTopicMismatches())
 	}
 	fmt.Fprintf(w, "\nscores: %d requests, errors: %s\n", s.GetScore().GetRequests(), counts(s.GetScore().GetErrors()))
+	if s.GetSnapshot() != nil {
+		printSnapshot(w, s.GetSnapshot())
+	}
 	if err := printRenderers(w, s.GetRenderers()); err != nil {
 		return err
 	}
@@ -149,6 +152,27 @@ func printRenderers(w io.Writer, renderers []*kvscoutv1.RendererStats) error {
 			counts(r.GetErrors()), orDash(r.GetError()))
 	}
 	return t.flush()
+}
+
+// printSnapshot tells what became of the snapshot.
+func printSnapshot(w io.Writer, s *kvscoutv1.SnapshotStats) {
+	fmt.Fprintf(w, "snapshot: %s at the start", s.GetOutcome())
+	if s.GetError() != "" {
+		fmt.Fprintf(w, " and refused (%s), so the index began empty", s.GetError())
+	}
+	if s.GetRestoredAge() != nil {
+		fmt.Fprintf(w, ", %v old, %d sources went on, dropped: %s", s.GetRestoredAge().AsDuration().Round(time.Second),
+			s.GetRestoredSources(), counts(s.GetDroppedSources()))
+	}
+	fmt.Fprintf(w, "; %d written", s.GetSaves())
+	if s.GetLastAge() != nil {
+		fmt.Fprintf(w, ", the last %v ago in %v, %d bytes, %d sources", s.GetLastAge().AsDuration().Round(time.Second),
+			s.GetLastTook().AsDuration().Round(time.Millisecond), s.GetLastBytes(), s.GetLastSources())
+		if s.GetLastSkipped() > 0 {
+			fmt.Fprintf(w, " and %d left out", s.GetLastSkipped())
+		}
+	}
+	fmt.Fprintf(w, "; failures: %s\n", counts(s.GetFailures()))
 }
 
 // printSources has one line for each source.

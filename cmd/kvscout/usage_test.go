@@ -28,7 +28,7 @@ var contract = map[string][]string{
 		"weight-device", "weight-host", "weight-disk", "weight-shared", "weight-unknown", "stale-after", "keep-on-gap",
 		"max-prompt-tokens", "shutdown-grace", "max-orphan-blocks", "max-payload-bytes", "renderer-concurrency",
 		"renderer-health-interval", "render-model", "render-reload-interval", "render-cache-bytes", "render-cache-ttl",
-		"tenant-header", "strip-field", "trust-caller-tokens", "fingerprint-mismatch"},
+		"tenant-header", "strip-field", "trust-caller-tokens", "fingerprint-mismatch", "snapshot", "snapshot-every"},
 	"score": {"server", "model", "body", "path", "tokens", "prompt", "hashes", "block-size", "adapter", "cache-salt",
 		"cache-salt-file", "extra-key", "candidate", "role", "protocol", "json", "header", "prompt-index", "return-tokens"},
 	"workers":        {"server", "json"},
@@ -44,9 +44,14 @@ var contract = map[string][]string{
 		"renderer-protocol"},
 	"simulate": {"engines", "form", "model", "block-size", "blocks", "rate", "for", "seed", "base-port", "register", "score",
 		"json"},
+	"snapshot":       {},
+	"snapshot info":  {"json"},
 	"bench":          {},
 	"bench pinned":   {"json", "reps", "scale", "own-hashes"},
 	"bench mooncake": {"json", "reps", "cap", "copies", "trace"},
+	"bench wide":     {"json", "reps", "own-hashes"},
+	"bench beside":   {"json", "reps", "scale", "own-hashes"},
+	"bench gc":       {"json", "reps", "scale", "own-hashes"},
 	"version":        {},
 }
 

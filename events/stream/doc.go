@@ -16,11 +16,14 @@
 //     replays at once. What does not fit the held queue is dropped, oldest first, and becomes a hole (invariant 2).
 //  5. Nothing is claimed complete unless the first batch is number 0, a replay from 0 began with 1 (some publishers
 //     count from 1), or a replay from 0 found nothing.
-//  6. When Run returns, no goroutine and no connection of the stream is left.
+//  6. A stream that was resumed behind a cursor tells "proven" only when the publisher has replayed the cursor's batch, or
+//     sends the cursor's epoch. Until it shows anything the state is StateUnknown, and StateStale after StaleAfter.
+//  7. When Run returns, no goroutine and no connection of the stream is left.
 //
 // Limits. Without a replay endpoint a restart during a lost connection cannot be seen if the next message carries just
 // the number after the last one; any other number is a Reset or a Gap. A replay from 0 that begins with 1 is taken for
-// a publisher that counts from 1, though a buffer that has lost exactly one batch looks the same.
+// a publisher that counts from 1, though a buffer that has lost exactly one batch looks the same. Both hold for a resumed
+// stream, whose first connection is a lost one come back.
 //
 // State StateGap is kept until a Reset, or until a replay brings everything from the beginning: the loss is not undone
 // by going on. A sink that drops its state at a Gap and then sees the engine clear its cache knows better than the stream.

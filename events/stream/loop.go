@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -25,6 +26,8 @@ type loop struct {
 	track events.Tracker
 	held  held
 	epoch []byte // of the publisher's life, empty if it sends none
+	// publish is where others read the epoch.
+	publish *atomic.Pointer[string]
 	// empty: told to have begun at 0, with nothing applied yet.
 	empty bool
 	// lossy: batches of this life were lost.
@@ -40,6 +43,7 @@ type loop struct {
 	// away: the connection had been lost for StaleAfter when the session began. doubt: so it had, and no replay has
 	// shown since what became of the publisher; nothing is known until it speaks.
 	away, doubt bool
+	resumed
 
 	fetch  *recovery // under way, or nil
 	cancel context.CancelFunc
@@ -67,12 +71,16 @@ type recovery struct {
 }
 
 func newLoop(s *Stream, in *inbox, wg *sync.WaitGroup) *loop {
-	return &loop{
-		src: s.src, sink: s.sink, o: s.o, replay: s.replay, in: in, wg: wg,
+	l := &loop{
+		src: s.src, sink: s.sink, o: s.o, replay: s.replay, in: in, wg: wg, publish: &s.epoch,
 		held:  held{maxMessages: s.o.QueueMessages, maxBytes: s.o.QueueBytes},
 		links: links{bound: s.live.Bind, open: make(map[uint64]*connection)},
 		timer: time.NewTimer(s.o.StaleAfter), downSince: time.Now(),
 	}
+	if s.resume != nil {
+		l.resume(*s.resume, s.proven)
+	}
+	return l
 }
 
 func (l *loop) run(ctx context.Context) {
@@ -216,7 +224,12 @@ func (l *loop) retry(ctx context.Context) {
 	if l.retryAt.IsZero() || time.Now().Before(l.retryAt) || l.fetch != nil || !l.downSince.IsZero() {
 		return
 	}
-	_, seen := l.track.Last()
+	last, seen := l.track.Last()
+	if l.waiting { // what it holds may still be right
+		l.unproven = true
+		l.ask(ctx, last, 0, false)
+		return
+	}
 	l.ask(ctx, 0, 0, seen)
 }
 
@@ -238,6 +251,9 @@ func (l *loop) settle() {
 	case l.downSince.IsZero():
 		next = l.retryAt
 	}
+	if u := l.waitsUntil(); !u.IsZero() && time.Now().Before(u) && (next.IsZero() || u.Before(next)) {
+		next = u
+	}
 	if !next.IsZero() {
 		l.timer.Reset(max(time.Until(next), 0))
 	}
@@ -255,6 +271,10 @@ func (l *loop) judge() (events.State, error) {
 		return events.StateReplaying, nil
 	case l.doubt:
 		return events.StateStale, l.lastErr
+	case l.waiting && !time.Now().Before(l.waitsUntil()):
+		return events.StateStale, errSilent
+	case l.waiting:
+		return events.StateUnknown, nil
 	case l.lossy:
 		return events.StateGap, l.lastErr
 	case !seen && !l.empty:

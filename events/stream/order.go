@@ -109,7 +109,9 @@ func (l *loop) dropOlder() {
 
 // reset forgets the life so far.
 func (l *loop) reset() {
+	l.publish.Store(nil)
 	l.sink.Reset()
+	l.resumed = resumed{}
 	l.track.Forget()
 	l.epoch = nil
 	l.empty, l.lossy, l.unproven, l.doubt = false, false, false, false
@@ -139,6 +141,7 @@ func (l *loop) lose(first, next uint64) {
 		l.coolGap = time.Now().Add(l.o.ReplayCooldown)
 	}
 	l.o.Logger.Warn("batches lost", "source", l.src.ID(), "from", first, "to", next-1)
+	l.waiting = false
 	l.sink.Gap(first, next-1)
 	l.sink.Joined(next, false)
 }
@@ -147,8 +150,21 @@ func (l *loop) lose(first, next uint64) {
 func (l *loop) apply(m events.Message, received time.Time) {
 	l.sink.Apply(m.Seq, m.Payload, received)
 	l.track.Accept(m.Seq, m.Payload)
-	l.doubt = false
+	l.doubt, l.waiting = false, false
 	if len(m.Epoch) > 0 {
-		l.epoch = m.Epoch
+		if bytes.Equal(m.Epoch, l.epoch) {
+			l.prove()
+		}
+		l.setEpoch(m.Epoch)
 	}
+}
+
+// setEpoch notes the epoch of what was applied. The memory of m stays the message's.
+func (l *loop) setEpoch(e []byte) {
+	if bytes.Equal(e, l.epoch) {
+		return
+	}
+	l.epoch = bytes.Clone(e)
+	text := string(e)
+	l.publish.Store(&text)
 }

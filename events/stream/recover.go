@@ -29,6 +29,9 @@ func (l *loop) reply(ctx context.Context, r reply) {
 		l.start(r)
 	case r.Seq <= last && l.track.Recognises(r.Seq, r.Payload):
 		l.unproven, l.doubt = false, false
+		if r.Seq == l.cursor {
+			l.prove()
+		}
 	case r.Seq == last && r.first:
 		l.restart(ctx)
 	case r.Seq <= last:
@@ -134,7 +137,7 @@ func (l *loop) failed(ctx context.Context, err error) {
 	l.doubt = l.doubt || l.unproven && l.away
 	l.unproven = false
 	l.drain(ctx)
-	if (open || l.losses > losses) && !l.o.KeepOnGap {
+	if (open || l.losses > losses) && !l.o.KeepOnGap || l.waiting {
 		l.retryAt = l.coolGap
 	}
 }

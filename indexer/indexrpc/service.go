@@ -34,6 +34,8 @@ type Options struct {
 	ScoreStats func() *kvscoutv1.ScoreStats
 	// RendererStats gives Stats.renderers; nil leaves them out.
 	RendererStats func() []*kvscoutv1.RendererStats
+	// Snapshot gives Stats.snapshot; nil leaves it out.
+	Snapshot func() ingest.KeeperStats
 	// Start is when the process started, for Stats.uptime; zero is now.
 	Start time.Time
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/kvscout/kvscout/events"
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 	"github.com/kvscout/kvscout/indexer"
+	"github.com/kvscout/kvscout/indexer/ingest"
 )
 
 const (
@@ -86,6 +87,34 @@ func (s *Service) stats(now time.Time) *kvscoutv1.Stats {
 	}
 	if s.opts.RendererStats != nil {
 		out.Renderers = s.opts.RendererStats()
+	}
+	if s.opts.Snapshot != nil {
+		out.Snapshot = snapshotStatsOf(s.opts.Snapshot(), now)
+	}
+	return out
+}
+
+func snapshotStatsOf(k ingest.KeeperStats, now time.Time) *kvscoutv1.SnapshotStats {
+	out := &kvscoutv1.SnapshotStats{
+		Outcome:         k.Outcome,
+		Error:           k.Why,
+		RestoredSources: Count(k.Restored.Sources),
+		RestoredWorkers: Count(k.Restored.Workers),
+		Saves:           k.Saves,
+		Failures:        k.Failures,
+	}
+	for reason, n := range k.Restored.Dropped {
+		if out.DroppedSources == nil {
+			out.DroppedSources = make(map[string]uint64)
+		}
+		out.DroppedSources[reason] = uint64(n)
+	}
+	if k.Outcome == ingest.OutcomeRestored {
+		out.RestoredAge = durationpb.New(k.Age)
+	}
+	if !k.Saved.IsZero() {
+		out.LastAge, out.LastTook = durationpb.New(max(0, now.Sub(k.Saved))), durationpb.New(k.Took)
+		out.LastBytes, out.LastSources, out.LastSkipped = uint64(k.Bytes), Count(k.Sources), Count(k.Skipped)
 	}
 	return out
 }

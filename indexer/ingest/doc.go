@@ -1,7 +1,7 @@
 // Package ingest keeps the fleet: which workers there are, and a stream for each of their sources that feeds the index.
 //
 // In: descriptions of workers, from configuration or by RPC; batches, from ZMQ streams or pushed. Out: changes of an
-// indexer.Index, and for lookups the workers, their roles and the names of their models.
+// indexer.Index, and for lookups the workers, their roles and the names of their models. In and out: the snapshot.
 //
 // Invariants:
 //
@@ -9,7 +9,8 @@
 //     it held.
 //  2. Once Deregister has returned, no lookup credits the worker, whatever its stream still delivers.
 //  3. A source has one writer: its ZMQ stream, or pushes one at a time.
-//  4. Lookups read a published view and wait for no registration (rule 16).
+//  4. What a Keeper has restored is credited as a bound until the publisher is proven to be the one before (package stream).
+//  5. Lookups read a published view and wait for no registration (rule 16).
 //
 // Concurrency: one goroutine per source with an endpoint, ended by Deregister, replacement or Close, which wait for it.
 // Lock order: Fleet.mu, then a source's push, then the index.

@@ -56,13 +56,15 @@ type Fleet struct {
 // member is a worker of the fleet.
 type member struct {
 	Worker
-	sources []*source
+	sources    []*source
+	configured bool // by Restore; others are registered again after a restart
 }
 
 // source is one event stream of a member.
 type source struct {
 	events.Source
 	writer *indexer.Writer
+	stream *stream.Stream // nil without an endpoint
 	stop   context.CancelFunc
 	done   chan struct{} // closed when the stream's goroutine has ended; nil without an endpoint
 
@@ -77,6 +79,9 @@ func New(index *indexer.Index, opts Options) *Fleet {
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Stream.StaleAfter <= 0 {
+		opts.Stream.StaleAfter = stream.DefaultStaleAfter
 	}
 	if opts.Stream.Listeners == nil {
 		opts.Stream.Listeners = stream.NewListeners() // sources that share a port are told apart by topic
@@ -105,7 +110,10 @@ func (f *Fleet) TopicMismatches() uint64 { return f.opts.Stream.Listeners.Mismat
 // Register adds a worker and starts listening to it; an endpoint that cannot be reached is no error. The same
 // description again changes nothing. Another description of the same id replaces the worker: what it held is dropped.
 // It errs with ErrWorker, ErrTooMany, ErrTaken or ErrClosed.
-func (f *Fleet) Register(w Worker) (replaced bool, err error) {
+func (f *Fleet) Register(w Worker) (replaced bool, err error) { return f.register(w, false, nil) }
+
+// register registers a worker whose sources go on from a snapshot where that has them.
+func (f *Fleet) register(w Worker, configured bool, from *restoring) (replaced bool, err error) {
 	w, err = w.normalise()
 	if err != nil {
 		return false, err
@@ -125,9 +133,9 @@ func (f *Fleet) Register(w Worker) (replaced bool, err error) {
 	if known {
 		f.dropLocked(old, old.sources)
 	}
-	m := &member{Worker: w}
+	m := &member{Worker: w, configured: configured}
 	for _, src := range w.Sources {
-		s, err := f.open(src)
+		s, err := f.open(src, w.Sources, from)
 		if err != nil {
 			f.dropLocked(m, m.sources)
 			f.publishLocked()
@@ -141,15 +149,19 @@ func (f *Fleet) Register(w Worker) (replaced bool, err error) {
 	return known, nil
 }
 
-// open opens a source in the index and starts its stream.
-func (f *Fleet) open(src events.Source) (*source, error) {
+// open opens a source, one of all of its worker, in the index and starts its stream.
+func (f *Fleet) open(src events.Source, all []events.Source, from *restoring) (*source, error) {
 	writer, err := f.index.NewWriter(src, f.opts.Limits)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrTaken, err)
 	}
 	s := &source{Source: src, writer: writer, stop: func() {}}
+	cursor, resumed := from.take(src, all, writer)
 	if src.Events == "" {
 		s.feed = events.NewFeed(writer)
+		if resumed {
+			s.feed.Resume(cursor, writer.Proven)
+		}
 		return s, nil
 	}
 	run, err := stream.New(src, writer, f.opts.Stream)
@@ -157,6 +169,10 @@ func (f *Fleet) open(src events.Source) (*source, error) {
 		writer.Close()
 		return nil, fmt.Errorf("%w: %w", ErrWorker, err)
 	}
+	if resumed {
+		run.Resume(cursor, writer.Proven)
+	}
+	s.stream = run
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(f.ctx)
 	s.done = make(chan struct{})

@@ -16,24 +16,28 @@ type Answer struct {
 // asked is one prompt put to one source.
 type asked struct {
 	*Source
-	q     indexer.Query
-	size  int // of keys, 0 for tokens
+	q     *Prompt
+	sizes []int // of blocks, ascending, that the source uses and the request can be asked in
 	found map[int]map[blockOf]int
+	runs  map[within]int
 }
+
+// within is a question to run.
+type within struct{ tiers, limit int }
 
 // blockOf is block i of the prompt in one group.
 type blockOf struct{ i, group int }
 
-// Answer answers for prompt q by comparing whole prefixes. size is the block size of the keys that the request came
-// with instead of tokens, 0 for none.
-func (s *Source) Answer(q indexer.Query, size int) Answer {
-	a := &asked{Source: s, q: q, size: size, found: map[int]map[blockOf]int{}}
+// Answer answers for a prompt by comparing whole prefixes.
+func (s *Source) Answer(q *Prompt) Answer {
+	a := &asked{Source: s, q: q, found: map[int]map[blockOf]int{}, runs: map[within]int{}}
+	a.sizes = a.usable()
 	n := len(q.Tokens)
 	if s.conf.PairKeys {
 		n--
 	}
 	var out Answer
-	if len(a.sizes()) == 0 {
+	if len(a.sizes) == 0 {
 		return out
 	}
 	out.Held = a.run(1, n)
@@ -47,7 +51,7 @@ func (s *Source) Answer(q indexer.Query, size int) Answer {
 		out.Covered[t], before = run-before, run
 		out.With[t] = a.accepted(tiers, n-1, s.conf.SpeculativeEAGLE) // rule 7
 		if s.conf.SpeculativeEAGLE {
-			out.With[t] = max(0, out.With[t]-a.sizes()[0])
+			out.With[t] = max(0, out.With[t]-a.sizes[0])
 		}
 	}
 	out.With[events.TierUnknown] = out.With[events.TierShared]
@@ -55,12 +59,11 @@ func (s *Source) Answer(q indexer.Query, size int) Answer {
 	return out
 }
 
-// sizes are the block sizes, ascending, that the source uses and the request can be asked in.
-func (a *asked) sizes() []int {
+func (a *asked) usable() []int {
 	out := []int{}
 	for _, g := range a.groups {
 		for _, size := range g.sizes {
-			if !slices.Contains(out, size) && (a.size == 0 || a.size == size) {
+			if !slices.Contains(out, size) && (a.q.KeySize == 0 || a.q.KeySize == size) {
 				out = append(out, size)
 			}
 		}
@@ -80,12 +83,15 @@ func (a *asked) has(size, i, group, tiers int) bool {
 // find is the set of tiers in which the source holds each block of the prompt, in blocks of size.
 func (a *asked) find(size int) map[blockOf]int {
 	out := map[blockOf]int{}
-	words := texts(a.q, size, a.conf.PairKeys)
+	at := map[int]int{}
+	for i, prefix := range a.q.prefixes(size, a.conf.PairKeys) {
+		at[prefix] = i
+	}
 	for c := range a.copies {
 		if c.scope != (scope{a.q.Model, a.q.Salt, a.q.Adapter, size, a.conf.PairKeys}) {
 			continue
 		}
-		if i := slices.Index(words, a.texts[c.handle]); i >= 0 {
+		if i, ok := at[a.prefixes[c.handle]]; ok {
 			out[blockOf{i, c.group}] |= 1 << c.tier
 		}
 	}
@@ -99,13 +105,7 @@ func texts(q indexer.Query, size int, pairs bool) (out []string) {
 		n--
 	}
 	for i := range n / size {
-		var media []string
-		for _, f := range q.Features {
-			if f.Offset < (i+1)*size && f.Offset+f.Length > i*size {
-				media = append(media, f.Hash)
-			}
-		}
-		text += blockText(q.Tokens, i, size, pairs, media)
+		text += queryBlock(q, i, size, pairs)
 		out = append(out, text)
 	}
 	return out
@@ -123,11 +123,15 @@ func (a *asked) anyDense() bool {
 // run is the longest run of full blocks from token 0, ending within limit, that every group that keeps all blocks
 // holds; blocks of several sizes may follow one another (rules 1, 4 and 5).
 func (a *asked) run(tiers, limit int) int {
+	limit -= limit % a.sizes[0] // sizes are multiples of the smallest: no block ends in between
+	if run, ok := a.runs[within{tiers, limit}]; ok {
+		return run
+	}
 	run := 0
-	for grown := true; grown; {
+	for grown := a.anyDense(); grown; {
 		grown = false
-		for _, size := range a.sizes() {
-			whole := a.anyDense() && (run/size+1)*size <= limit
+		for _, size := range a.sizes {
+			whole := (run/size+1)*size <= limit
 			for id, g := range a.groups {
 				whole = whole && (!g.spec.Dense() || a.has(size, run/size, id, tiers))
 			}
@@ -136,6 +140,7 @@ func (a *asked) run(tiers, limit int) int {
 			}
 		}
 	}
+	a.runs[within{tiers, limit}] = run
 	return run
 }
 
@@ -146,7 +151,7 @@ func (a *asked) accepted(tiers, limit int, eagle bool) int {
 		most = a.run(tiers, limit)
 	}
 	for length := most; length > 0; length-- {
-		if a.anyDense() && a.run(tiers, length) != length || length%a.sizes()[0] != 0 {
+		if a.anyDense() && a.run(tiers, length) != length || length%a.sizes[0] != 0 {
 			continue
 		}
 		ok := len(a.groups) > 0

@@ -82,21 +82,6 @@ func prompts(rng *rand.Rand, n int) (out []text) {
 	return out
 }
 
-// step is one thing that happens to a source.
-type step struct {
-	kind  stepKind
-	batch events.Batch
-}
-
-type stepKind int
-
-const (
-	stepApply stepKind = iota
-	stepReset
-	stepGap
-	stepReopen
-)
-
 // generator writes the script of one source.
 type generator struct {
 	profile
@@ -110,17 +95,19 @@ type generator struct {
 func (g *generator) step() step {
 	switch n := g.rng.IntN(g.calm); {
 	case n == 0:
-		return step{kind: stepReset}
+		return step{Kind: stepReset}
 	case n == 1:
-		return step{kind: stepGap}
+		return step{Kind: stepGap}
 	case n == 2:
-		return step{kind: stepReopen}
+		return step{Kind: stepReopen, Batch: events.Batch{Events: slices.Clone(g.past)}}
+	case n == 3:
+		return step{Kind: stepRestart}
 	case n < 6:
-		return step{batch: events.Batch{Events: append(g.some(2), append([]events.Event{{Kind: events.Cleared}}, g.some(2)...)...)}}
+		return step{Batch: events.Batch{Events: append(g.some(2), append([]events.Event{{Kind: events.Cleared}}, g.some(2)...)...)}}
 	case n < 12:
-		return step{batch: events.Batch{Events: []events.Event{{Kind: events.TierCleared, Tier: g.tier()}}}}
+		return step{Batch: events.Batch{Events: []events.Event{{Kind: events.TierCleared, Tier: g.tier()}}}}
 	default:
-		return step{batch: events.Batch{Events: g.some(3)}}
+		return step{Batch: events.Batch{Events: g.some(3)}}
 	}
 }
 

@@ -14,7 +14,7 @@ type scope struct {
 	pairs                bool
 }
 
-// handle is an engine hash in one scope; its meaning is the text of the whole prompt up to its block.
+// handle is an engine hash in one scope; its meaning is the whole prompt up to its block.
 type handle struct {
 	scope
 	hash events.Hash
@@ -44,17 +44,20 @@ type Source struct {
 	conf       events.Source
 	maxOrphans int // blocks
 	batch      int
-	texts      map[handle]string
+	known      *Prefixes
+	prefixes   map[handle]int           // what each hash means
+	named      map[events.Hash][]handle // the same hashes, by hash alone
 	copies     map[copyOf]count
+	held       map[handle]int // copies that differ in tier or group
 	hinted     map[handle]bool
 	groups     map[int]group
 	waiting    []*orphan
 	complete   bool // everything held was announced: from the first batch, or since a clear
 }
 
-// NewSource is a source that is heard from its first batch on.
-func NewSource(conf events.Source, maxOrphans int) *Source {
-	s := &Source{conf: conf, maxOrphans: maxOrphans}
+// NewSource is a source that is heard from its first batch on. Sources that are asked the same prompts share known.
+func NewSource(conf events.Source, maxOrphans int, known *Prefixes) *Source {
+	s := &Source{conf: conf, maxOrphans: maxOrphans, known: known}
 	s.Clear()
 	s.complete = true
 	return s
@@ -63,14 +66,15 @@ func NewSource(conf events.Source, maxOrphans int) *Source {
 // Clear drops everything, as when batches are lost: what the engine holds is then no longer known.
 func (s *Source) Clear() {
 	s.complete = false
-	s.texts, s.copies, s.waiting = map[handle]string{}, map[copyOf]count{}, nil
+	s.prefixes, s.named, s.waiting = map[handle]int{}, map[events.Hash][]handle{}, nil
+	s.copies, s.held = map[copyOf]count{}, map[handle]int{}
 	s.hinted, s.groups = map[handle]bool{}, map[int]group{}
 }
 
 // Apply applies one batch.
 func (s *Source) Apply(b events.Batch) { s.ApplyWatched(b, func(*Source) {}) }
 
-// ApplyWatched applies one batch and calls seen after each event that counts.
+// ApplyWatched applies one batch and calls seen after each event, or clear, that counts.
 func (s *Source) ApplyWatched(b events.Batch, seen func(*Source)) {
 	s.batch++
 	list := b.Events
@@ -78,6 +82,7 @@ func (s *Source) ApplyWatched(b events.Batch, seen func(*Source)) {
 		if list[i].Kind == events.Cleared {
 			s.Clear()
 			s.complete = true
+			seen(s)
 			list = list[i+1:]
 			break
 		}
@@ -144,7 +149,9 @@ func (s *Source) learn(e events.Event, size int) {
 	if e.Window != 0 {
 		g.window = e.Window
 	}
-	g.sizes = append(g.sizes, size)
+	if !slices.Contains(g.sizes, size) {
+		g.sizes = append(g.sizes, size)
+	}
 	s.groups[groupOf(e)] = g
 }
 
@@ -154,6 +161,7 @@ func (s *Source) add(h handle, e events.Event) {
 	n := s.copies[c]
 	if n.n == 0 {
 		n.since = s.batch
+		s.held[h]++
 	}
 	n.n++
 	s.copies[c] = n
@@ -161,18 +169,20 @@ func (s *Source) add(h handle, e events.Event) {
 
 // place gives the hashes of a dense store their meaning. No handles and not waiting: the store is refused.
 func (s *Source) place(e events.Event) (handles []handle, waits bool) {
-	for i, h := range e.Hashes {
-		if slices.Contains(e.Hashes[:i], h) || e.HasParent && h == e.Parent {
+	seen := make(map[events.Hash]bool, len(e.Hashes))
+	for _, h := range e.Hashes {
+		if seen[h] || e.HasParent && h == e.Parent {
 			return nil, false
 		}
+		seen[h] = true
 	}
-	sc, text := scope{s.conf.Model, e.Salt, e.LoraName, e.BlockSize, e.Pairs}, ""
+	sc, at := scope{s.conf.Model, e.Salt, e.LoraName, e.BlockSize, e.Pairs}, 0
 	if e.HasParent {
 		fit := s.meant(e, e.Parent, true)
 		if len(fit) != 1 {
-			return nil, !slices.ContainsFunc(s.handles(), func(h handle) bool { return h.hash == e.Parent })
+			return nil, len(s.named[e.Parent]) == 0
 		}
-		sc, text = fit[0].scope, s.texts[fit[0]]
+		sc, at = fit[0].scope, s.prefixes[fit[0]]
 	} else if len(e.Extras) > 0 {
 		for _, x := range e.Extras[0] {
 			if x.Kind == events.ExtraString && x.Text != e.LoraName {
@@ -180,43 +190,43 @@ func (s *Source) place(e events.Event) (handles []handle, waits bool) {
 			}
 		}
 	}
-	var texts []string
+	var prefixes []int
 	for i, hash := range e.Hashes {
-		text += blockText(e.Tokens, i, e.BlockSize, e.Pairs, mediaOf(e, i))
+		at = s.known.add(at, blockText(e.Tokens, i, e.BlockSize, e.Pairs, mediaOf(e, i)))
 		h := handle{sc, hash}
-		if have, ok := s.texts[h]; ok && have != text {
+		if have, ok := s.prefixes[h]; ok && have != at {
 			return nil, false // the first meaning stays
 		}
-		handles, texts = append(handles, h), append(texts, text)
+		handles, prefixes = append(handles, h), append(prefixes, at)
 	}
 	for i, h := range handles {
-		s.texts[h] = texts[i]
+		if _, ok := s.prefixes[h]; !ok {
+			s.named[h.hash] = append(s.named[h.hash], h)
+		}
+		s.prefixes[h] = prefixes[i]
 	}
 	return handles, false
 }
 
 // meant lists the handles that hash may mean in the event. A child's namespace is its parent's; SGLang repeats the
-// namespace on every event, so there a namespace that fits exactly decides.
+// namespace on every event, so there a namespace that fits exactly decides, and a child without any (nor extra keys,
+// where forks of it put one) has no parent in another.
 func (s *Source) meant(e events.Event, hash events.Hash, sized bool) (fit []handle) {
 	exact := handle{scope{s.conf.Model, e.Salt, e.LoraName, e.BlockSize, e.Pairs}, hash}
-	for _, h := range s.handles() {
-		if h.hash != hash || sized && (h.size != e.BlockSize || h.pairs != e.Pairs) ||
+	for _, h := range s.named[hash] {
+		if sized && (h.size != e.BlockSize || h.pairs != e.Pairs) ||
 			e.Salt != "" && h.salt != e.Salt || e.LoraName != "" && h.adapter != e.LoraName {
 			continue
 		}
 		if s.conf.Engine == events.EngineSGLang && h.salt == exact.salt && h.adapter == exact.adapter {
 			return []handle{h}
 		}
+		if s.conf.Engine == events.EngineSGLang && sized && e.Extras == nil {
+			continue
+		}
 		fit = append(fit, h)
 	}
 	return fit
-}
-
-func (s *Source) handles() (out []handle) {
-	for h := range s.texts {
-		out = append(out, h)
-	}
-	return out
 }
 
 // report: a parentless store of blocks that are all held since an earlier batch (rule 8, sources configured so).
@@ -229,16 +239,15 @@ func (s *Source) report(e events.Event, handles []handle) bool {
 
 func (s *Source) remove(hash events.Hash, group int, tier events.Tier) {
 	var fit []copyOf
-	for c := range s.copies {
-		if c.hash == hash && c.group == group && c.tier == tier {
+	for _, h := range s.named[hash] {
+		if c := (copyOf{h, group, tier}); s.copies[c].n > 0 {
 			fit = append(fit, c)
 		}
 	}
 	for _, c := range fit {
 		n := s.copies[c]
 		if n.n--; n.n == 0 || len(fit) > 1 { // of several namespaces none may stay
-			delete(s.copies, c)
-			s.forgetOne(c.handle)
+			s.drop(c)
 		} else {
 			s.copies[c] = n
 		}
@@ -263,8 +272,7 @@ func (s *Source) remove(hash events.Hash, group int, tier events.Tier) {
 func (s *Source) clearTier(tier events.Tier) {
 	for c := range s.copies {
 		if c.tier == tier {
-			delete(s.copies, c)
-			s.forgetOne(c.handle)
+			s.drop(c)
 		}
 	}
 	s.waiting = slices.DeleteFunc(s.waiting, func(o *orphan) bool { return o.event.Tier == tier })
@@ -280,6 +288,9 @@ func (s *Source) wait(e events.Event) {
 	}
 	s.waiting = append(s.waiting, &orphan{event: e, gone: make([]bool, len(e.Hashes))})
 }
+
+// ForgetWaiting gives up the stores that wait for their parent.
+func (s *Source) ForgetWaiting() { s.waiting = nil }
 
 func (s *Source) waitingBlocks() (n int) {
 	for _, o := range s.waiting {
@@ -312,28 +323,34 @@ func (s *Source) adopt(hashes []events.Hash) {
 	s.forget()
 }
 
+// drop takes a copy away, however often it was stored.
+func (s *Source) drop(c copyOf) {
+	delete(s.copies, c)
+	if s.held[c.handle]--; s.held[c.handle] == 0 {
+		delete(s.held, c.handle)
+	}
+	s.forgetOne(c.handle)
+}
+
 // forget drops the meaning of hashes that nothing holds.
 func (s *Source) forget() {
-	for h := range s.texts {
-		if !s.held(h) && !s.hinted[h] {
-			delete(s.texts, h)
-		}
+	if len(s.prefixes) == len(s.held) { // what is held has a meaning
+		return
+	}
+	for h := range s.prefixes {
+		s.forgetOne(h)
 	}
 }
 
 func (s *Source) forgetOne(h handle) {
-	if !s.held(h) && !s.hinted[h] {
-		delete(s.texts, h)
+	if s.held[h] > 0 || s.hinted[h] {
+		return
 	}
-}
-
-func (s *Source) held(h handle) bool {
-	for c := range s.copies {
-		if c.handle == h {
-			return true
-		}
+	delete(s.prefixes, h)
+	left := slices.DeleteFunc(s.named[h.hash], func(n handle) bool { return n == h })
+	if s.named[h.hash] = left; len(left) == 0 {
+		delete(s.named, h.hash)
 	}
-	return false
 }
 
 func groupOf(e events.Event) int {

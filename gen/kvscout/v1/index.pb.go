@@ -863,7 +863,8 @@ func (x *StreamStatsResponse) GetStats() *Stats {
 	return nil
 }
 
-// Stats is the state of the service. Counts are since the process started, or since the source was registered; sizes
+// Stats is the state of the service. Counts are since the process started, or since the source was registered, of which
+// they go on from a snapshot; sizes
 // are as of now.
 type Stats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -887,7 +888,9 @@ type Stats struct {
 	Sources []*SourceStats `protobuf:"bytes,9,rep,name=sources,proto3" json:"sources,omitempty"`
 	Score   *ScoreStats    `protobuf:"bytes,10,opt,name=score,proto3" json:"score,omitempty"`
 	// How each renderer does, by model. Empty: none is configured.
-	Renderers     []*RendererStats `protobuf:"bytes,24,rep,name=renderers,proto3" json:"renderers,omitempty"`
+	Renderers []*RendererStats `protobuf:"bytes,24,rep,name=renderers,proto3" json:"renderers,omitempty"`
+	// Absent: the service keeps no snapshot.
+	Snapshot      *SnapshotStats `protobuf:"bytes,32,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -995,6 +998,13 @@ func (x *Stats) GetScore() *ScoreStats {
 func (x *Stats) GetRenderers() []*RendererStats {
 	if x != nil {
 		return x.Renderers
+	}
+	return nil
+}
+
+func (x *Stats) GetSnapshot() *SnapshotStats {
+	if x != nil {
+		return x.Snapshot
 	}
 	return nil
 }
@@ -1135,6 +1145,156 @@ func (x *RendererStats) GetLoads() uint64 {
 	return 0
 }
 
+// SnapshotStats says what became of the file that the index is kept in.
+type SnapshotStats struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What became of it at the start: "restored"; "none", there was no file; or the file was refused and the index began
+	// empty: "damaged", "version" (of another version, or written with other options), "unreadable".
+	Outcome string `protobuf:"bytes,1,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	// Why the file was refused. Empty: it was not.
+	Error string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	// Sources that went on from the file, and workers of RegisterWorker that were registered again from it.
+	RestoredSources uint32 `protobuf:"varint,3,opt,name=restored_sources,json=restoredSources,proto3" json:"restored_sources,omitempty"`
+	RestoredWorkers uint32 `protobuf:"varint,4,opt,name=restored_workers,json=restoredWorkers,proto3" json:"restored_workers,omitempty"`
+	// Sources of the file that did not, by reason: "not_configured" (any more), "changed" (described otherwise now), "refused".
+	DroppedSources map[string]uint64 `protobuf:"bytes,5,rep,name=dropped_sources,json=droppedSources,proto3" json:"dropped_sources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// How old the file was. Absent: none was restored.
+	RestoredAge *durationpb.Duration `protobuf:"bytes,6,opt,name=restored_age,json=restoredAge,proto3" json:"restored_age,omitempty"`
+	// Files written, and writes that failed, by reason: "no_space", "permission", "no_directory", "io".
+	Saves    uint64            `protobuf:"varint,7,opt,name=saves,proto3" json:"saves,omitempty"`
+	Failures map[string]uint64 `protobuf:"bytes,8,rep,name=failures,proto3" json:"failures,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Of the last file written: its age (absent: none was), how long writing took, bytes, sources in it, and sources left out
+	// because there is nothing to go on from, or their description is too long.
+	LastAge       *durationpb.Duration `protobuf:"bytes,9,opt,name=last_age,json=lastAge,proto3" json:"last_age,omitempty"`
+	LastTook      *durationpb.Duration `protobuf:"bytes,10,opt,name=last_took,json=lastTook,proto3" json:"last_took,omitempty"`
+	LastBytes     uint64               `protobuf:"varint,11,opt,name=last_bytes,json=lastBytes,proto3" json:"last_bytes,omitempty"`
+	LastSources   uint32               `protobuf:"varint,12,opt,name=last_sources,json=lastSources,proto3" json:"last_sources,omitempty"`
+	LastSkipped   uint32               `protobuf:"varint,13,opt,name=last_skipped,json=lastSkipped,proto3" json:"last_skipped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SnapshotStats) Reset() {
+	*x = SnapshotStats{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SnapshotStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SnapshotStats) ProtoMessage() {}
+
+func (x *SnapshotStats) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SnapshotStats.ProtoReflect.Descriptor instead.
+func (*SnapshotStats) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *SnapshotStats) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
+	}
+	return ""
+}
+
+func (x *SnapshotStats) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *SnapshotStats) GetRestoredSources() uint32 {
+	if x != nil {
+		return x.RestoredSources
+	}
+	return 0
+}
+
+func (x *SnapshotStats) GetRestoredWorkers() uint32 {
+	if x != nil {
+		return x.RestoredWorkers
+	}
+	return 0
+}
+
+func (x *SnapshotStats) GetDroppedSources() map[string]uint64 {
+	if x != nil {
+		return x.DroppedSources
+	}
+	return nil
+}
+
+func (x *SnapshotStats) GetRestoredAge() *durationpb.Duration {
+	if x != nil {
+		return x.RestoredAge
+	}
+	return nil
+}
+
+func (x *SnapshotStats) GetSaves() uint64 {
+	if x != nil {
+		return x.Saves
+	}
+	return 0
+}
+
+func (x *SnapshotStats) GetFailures() map[string]uint64 {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
+func (x *SnapshotStats) GetLastAge() *durationpb.Duration {
+	if x != nil {
+		return x.LastAge
+	}
+	return nil
+}
+
+func (x *SnapshotStats) GetLastTook() *durationpb.Duration {
+	if x != nil {
+		return x.LastTook
+	}
+	return nil
+}
+
+func (x *SnapshotStats) GetLastBytes() uint64 {
+	if x != nil {
+		return x.LastBytes
+	}
+	return 0
+}
+
+func (x *SnapshotStats) GetLastSources() uint32 {
+	if x != nil {
+		return x.LastSources
+	}
+	return 0
+}
+
+func (x *SnapshotStats) GetLastSkipped() uint32 {
+	if x != nil {
+		return x.LastSkipped
+	}
+	return 0
+}
+
 // SourceStats counts what one source did.
 type SourceStats struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -1179,7 +1339,7 @@ type SourceStats struct {
 
 func (x *SourceStats) Reset() {
 	*x = SourceStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[15]
+	mi := &file_kvscout_v1_index_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1191,7 +1351,7 @@ func (x *SourceStats) String() string {
 func (*SourceStats) ProtoMessage() {}
 
 func (x *SourceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[15]
+	mi := &file_kvscout_v1_index_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1204,7 +1364,7 @@ func (x *SourceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceStats.ProtoReflect.Descriptor instead.
 func (*SourceStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{15}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SourceStats) GetWorkerId() string {
@@ -1352,7 +1512,7 @@ type TierBlocks struct {
 
 func (x *TierBlocks) Reset() {
 	*x = TierBlocks{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[16]
+	mi := &file_kvscout_v1_index_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1364,7 +1524,7 @@ func (x *TierBlocks) String() string {
 func (*TierBlocks) ProtoMessage() {}
 
 func (x *TierBlocks) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[16]
+	mi := &file_kvscout_v1_index_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1377,7 +1537,7 @@ func (x *TierBlocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TierBlocks.ProtoReflect.Descriptor instead.
 func (*TierBlocks) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{16}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TierBlocks) GetTier() Tier {
@@ -1407,7 +1567,7 @@ type ScoreStats struct {
 
 func (x *ScoreStats) Reset() {
 	*x = ScoreStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[17]
+	mi := &file_kvscout_v1_index_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1419,7 +1579,7 @@ func (x *ScoreStats) String() string {
 func (*ScoreStats) ProtoMessage() {}
 
 func (x *ScoreStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[17]
+	mi := &file_kvscout_v1_index_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1432,7 +1592,7 @@ func (x *ScoreStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreStats.ProtoReflect.Descriptor instead.
 func (*ScoreStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{17}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ScoreStats) GetRequests() uint64 {
@@ -1460,7 +1620,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[18]
+	mi := &file_kvscout_v1_index_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1472,7 +1632,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[18]
+	mi := &file_kvscout_v1_index_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1485,7 +1645,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{18}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *InspectRequest) GetPrompt() *PromptTarget {
@@ -1524,7 +1684,7 @@ type PromptTarget struct {
 
 func (x *PromptTarget) Reset() {
 	*x = PromptTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	mi := &file_kvscout_v1_index_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +1696,7 @@ func (x *PromptTarget) String() string {
 func (*PromptTarget) ProtoMessage() {}
 
 func (x *PromptTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	mi := &file_kvscout_v1_index_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +1709,7 @@ func (x *PromptTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptTarget.ProtoReflect.Descriptor instead.
 func (*PromptTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{19}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PromptTarget) GetModel() string {
@@ -1614,7 +1774,7 @@ type WorkerTarget struct {
 
 func (x *WorkerTarget) Reset() {
 	*x = WorkerTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[20]
+	mi := &file_kvscout_v1_index_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1626,7 +1786,7 @@ func (x *WorkerTarget) String() string {
 func (*WorkerTarget) ProtoMessage() {}
 
 func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[20]
+	mi := &file_kvscout_v1_index_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1639,7 +1799,7 @@ func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTarget.ProtoReflect.Descriptor instead.
 func (*WorkerTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{20}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WorkerTarget) GetWorkerId() string {
@@ -1671,7 +1831,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[21]
+	mi := &file_kvscout_v1_index_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1683,7 +1843,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[21]
+	mi := &file_kvscout_v1_index_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1696,7 +1856,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{21}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *InspectResponse) GetIndexVersion() uint64 {
@@ -1733,7 +1893,7 @@ type PromptHolders struct {
 
 func (x *PromptHolders) Reset() {
 	*x = PromptHolders{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[22]
+	mi := &file_kvscout_v1_index_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1745,7 +1905,7 @@ func (x *PromptHolders) String() string {
 func (*PromptHolders) ProtoMessage() {}
 
 func (x *PromptHolders) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[22]
+	mi := &file_kvscout_v1_index_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1758,7 +1918,7 @@ func (x *PromptHolders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolders.ProtoReflect.Descriptor instead.
 func (*PromptHolders) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{22}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PromptHolders) GetPromptTokens() uint32 {
@@ -1793,7 +1953,7 @@ type PromptHolder struct {
 
 func (x *PromptHolder) Reset() {
 	*x = PromptHolder{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[23]
+	mi := &file_kvscout_v1_index_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1805,7 +1965,7 @@ func (x *PromptHolder) String() string {
 func (*PromptHolder) ProtoMessage() {}
 
 func (x *PromptHolder) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[23]
+	mi := &file_kvscout_v1_index_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1818,7 +1978,7 @@ func (x *PromptHolder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolder.ProtoReflect.Descriptor instead.
 func (*PromptHolder) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{23}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PromptHolder) GetWorkerId() string {
@@ -1878,7 +2038,7 @@ type BlockRun struct {
 
 func (x *BlockRun) Reset() {
 	*x = BlockRun{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	mi := &file_kvscout_v1_index_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1890,7 +2050,7 @@ func (x *BlockRun) String() string {
 func (*BlockRun) ProtoMessage() {}
 
 func (x *BlockRun) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	mi := &file_kvscout_v1_index_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1903,7 +2063,7 @@ func (x *BlockRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRun.ProtoReflect.Descriptor instead.
 func (*BlockRun) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{24}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *BlockRun) GetTier() Tier {
@@ -1941,7 +2101,7 @@ type SourceInspection struct {
 
 func (x *SourceInspection) Reset() {
 	*x = SourceInspection{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[25]
+	mi := &file_kvscout_v1_index_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1953,7 +2113,7 @@ func (x *SourceInspection) String() string {
 func (*SourceInspection) ProtoMessage() {}
 
 func (x *SourceInspection) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[25]
+	mi := &file_kvscout_v1_index_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1966,7 +2126,7 @@ func (x *SourceInspection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceInspection.ProtoReflect.Descriptor instead.
 func (*SourceInspection) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{25}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SourceInspection) GetStats() *SourceStats {
@@ -2010,7 +2170,7 @@ type ScopeStats struct {
 
 func (x *ScopeStats) Reset() {
 	*x = ScopeStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[26]
+	mi := &file_kvscout_v1_index_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2022,7 +2182,7 @@ func (x *ScopeStats) String() string {
 func (*ScopeStats) ProtoMessage() {}
 
 func (x *ScopeStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[26]
+	mi := &file_kvscout_v1_index_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2035,7 +2195,7 @@ func (x *ScopeStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeStats.ProtoReflect.Descriptor instead.
 func (*ScopeStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{26}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ScopeStats) GetModel() string {
@@ -2095,7 +2255,7 @@ type PublishRequest struct {
 
 func (x *PublishRequest) Reset() {
 	*x = PublishRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[27]
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2107,7 +2267,7 @@ func (x *PublishRequest) String() string {
 func (*PublishRequest) ProtoMessage() {}
 
 func (x *PublishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[27]
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2120,7 +2280,7 @@ func (x *PublishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishRequest.ProtoReflect.Descriptor instead.
 func (*PublishRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{27}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PublishRequest) GetWorkerId() string {
@@ -2159,7 +2319,7 @@ type RawBatch struct {
 
 func (x *RawBatch) Reset() {
 	*x = RawBatch{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2171,7 +2331,7 @@ func (x *RawBatch) String() string {
 func (*RawBatch) ProtoMessage() {}
 
 func (x *RawBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2184,7 +2344,7 @@ func (x *RawBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RawBatch.ProtoReflect.Descriptor instead.
 func (*RawBatch) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RawBatch) GetSequence() uint64 {
@@ -2229,7 +2389,7 @@ type PublishResponse struct {
 
 func (x *PublishResponse) Reset() {
 	*x = PublishResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2241,7 +2401,7 @@ func (x *PublishResponse) String() string {
 func (*PublishResponse) ProtoMessage() {}
 
 func (x *PublishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2254,7 +2414,7 @@ func (x *PublishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishResponse.ProtoReflect.Descriptor instead.
 func (*PublishResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PublishResponse) GetApplied() uint32 {
@@ -2310,7 +2470,7 @@ type SequenceRange struct {
 
 func (x *SequenceRange) Reset() {
 	*x = SequenceRange{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[30]
+	mi := &file_kvscout_v1_index_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2322,7 +2482,7 @@ func (x *SequenceRange) String() string {
 func (*SequenceRange) ProtoMessage() {}
 
 func (x *SequenceRange) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[30]
+	mi := &file_kvscout_v1_index_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2335,7 +2495,7 @@ func (x *SequenceRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SequenceRange.ProtoReflect.Descriptor instead.
 func (*SequenceRange) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{30}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SequenceRange) GetFirst() uint64 {
@@ -2419,7 +2579,7 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x12StreamStatsRequest\x125\n" +
 	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\">\n" +
 	"\x13StreamStatsResponse\x12'\n" +
-	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\xbc\x03\n" +
+	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\xf3\x03\n" +
 	"\x05Stats\x12#\n" +
 	"\rindex_version\x18\x01 \x01(\x04R\findexVersion\x121\n" +
 	"\x06uptime\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06uptime\x12\x16\n" +
@@ -2432,7 +2592,8 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\asources\x18\t \x03(\v2\x17.kvscout.v1.SourceStatsR\asources\x12,\n" +
 	"\x05score\x18\n" +
 	" \x01(\v2\x16.kvscout.v1.ScoreStatsR\x05score\x127\n" +
-	"\trenderers\x18\x18 \x03(\v2\x19.kvscout.v1.RendererStatsR\trenderers\"\x98\x03\n" +
+	"\trenderers\x18\x18 \x03(\v2\x19.kvscout.v1.RendererStatsR\trenderers\x125\n" +
+	"\bsnapshot\x18  \x01(\v2\x19.kvscout.v1.SnapshotStatsR\bsnapshot\"\x98\x03\n" +
 	"\rRendererStats\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12\x1a\n" +
 	"\brenderer\x18\x02 \x01(\tR\brenderer\x12\x14\n" +
@@ -2449,6 +2610,28 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	" \x01(\x04R\vmemoryBytes\x12\x14\n" +
 	"\x05loads\x18\v \x01(\x04R\x05loads\x1a9\n" +
 	"\vErrorsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xd9\x05\n" +
+	"\rSnapshotStats\x12\x18\n" +
+	"\aoutcome\x18\x01 \x01(\tR\aoutcome\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\x12)\n" +
+	"\x10restored_sources\x18\x03 \x01(\rR\x0frestoredSources\x12)\n" +
+	"\x10restored_workers\x18\x04 \x01(\rR\x0frestoredWorkers\x12V\n" +
+	"\x0fdropped_sources\x18\x05 \x03(\v2-.kvscout.v1.SnapshotStats.DroppedSourcesEntryR\x0edroppedSources\x12<\n" +
+	"\frestored_age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\vrestoredAge\x12\x14\n" +
+	"\x05saves\x18\a \x01(\x04R\x05saves\x12C\n" +
+	"\bfailures\x18\b \x03(\v2'.kvscout.v1.SnapshotStats.FailuresEntryR\bfailures\x124\n" +
+	"\blast_age\x18\t \x01(\v2\x19.google.protobuf.DurationR\alastAge\x126\n" +
+	"\tlast_took\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\blastTook\x12\x1d\n" +
+	"\n" +
+	"last_bytes\x18\v \x01(\x04R\tlastBytes\x12!\n" +
+	"\flast_sources\x18\f \x01(\rR\vlastSources\x12!\n" +
+	"\flast_skipped\x18\r \x01(\rR\vlastSkipped\x1aA\n" +
+	"\x13DroppedSourcesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\x1a;\n" +
+	"\rFailuresEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\x82\x06\n" +
 	"\vSourceStats\x12\x1b\n" +
@@ -2580,7 +2763,7 @@ func file_kvscout_v1_index_proto_rawDescGZIP() []byte {
 	return file_kvscout_v1_index_proto_rawDescData
 }
 
-var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_kvscout_v1_index_proto_goTypes = []any{
 	(*WorkerSpec)(nil),               // 0: kvscout.v1.WorkerSpec
 	(*Worker)(nil),                   // 1: kvscout.v1.Worker
@@ -2597,95 +2780,104 @@ var file_kvscout_v1_index_proto_goTypes = []any{
 	(*StreamStatsResponse)(nil),      // 12: kvscout.v1.StreamStatsResponse
 	(*Stats)(nil),                    // 13: kvscout.v1.Stats
 	(*RendererStats)(nil),            // 14: kvscout.v1.RendererStats
-	(*SourceStats)(nil),              // 15: kvscout.v1.SourceStats
-	(*TierBlocks)(nil),               // 16: kvscout.v1.TierBlocks
-	(*ScoreStats)(nil),               // 17: kvscout.v1.ScoreStats
-	(*InspectRequest)(nil),           // 18: kvscout.v1.InspectRequest
-	(*PromptTarget)(nil),             // 19: kvscout.v1.PromptTarget
-	(*WorkerTarget)(nil),             // 20: kvscout.v1.WorkerTarget
-	(*InspectResponse)(nil),          // 21: kvscout.v1.InspectResponse
-	(*PromptHolders)(nil),            // 22: kvscout.v1.PromptHolders
-	(*PromptHolder)(nil),             // 23: kvscout.v1.PromptHolder
-	(*BlockRun)(nil),                 // 24: kvscout.v1.BlockRun
-	(*SourceInspection)(nil),         // 25: kvscout.v1.SourceInspection
-	(*ScopeStats)(nil),               // 26: kvscout.v1.ScopeStats
-	(*PublishRequest)(nil),           // 27: kvscout.v1.PublishRequest
-	(*RawBatch)(nil),                 // 28: kvscout.v1.RawBatch
-	(*PublishResponse)(nil),          // 29: kvscout.v1.PublishResponse
-	(*SequenceRange)(nil),            // 30: kvscout.v1.SequenceRange
-	nil,                              // 31: kvscout.v1.WorkerSpec.LabelsEntry
-	nil,                              // 32: kvscout.v1.RendererStats.ErrorsEntry
-	nil,                              // 33: kvscout.v1.SourceStats.RejectedEntry
-	nil,                              // 34: kvscout.v1.ScoreStats.ErrorsEntry
-	nil,                              // 35: kvscout.v1.PublishResponse.RejectedEntry
-	(Role)(0),                        // 36: kvscout.v1.Role
-	(*Freshness)(nil),                // 37: kvscout.v1.Freshness
-	(*durationpb.Duration)(nil),      // 38: google.protobuf.Duration
-	(Tier)(0),                        // 39: kvscout.v1.Tier
-	(*Tokens)(nil),                   // 40: kvscout.v1.Tokens
-	(*BlockHashes)(nil),              // 41: kvscout.v1.BlockHashes
-	(*Feature)(nil),                  // 42: kvscout.v1.Feature
-	(*Bound)(nil),                    // 43: kvscout.v1.Bound
+	(*SnapshotStats)(nil),            // 15: kvscout.v1.SnapshotStats
+	(*SourceStats)(nil),              // 16: kvscout.v1.SourceStats
+	(*TierBlocks)(nil),               // 17: kvscout.v1.TierBlocks
+	(*ScoreStats)(nil),               // 18: kvscout.v1.ScoreStats
+	(*InspectRequest)(nil),           // 19: kvscout.v1.InspectRequest
+	(*PromptTarget)(nil),             // 20: kvscout.v1.PromptTarget
+	(*WorkerTarget)(nil),             // 21: kvscout.v1.WorkerTarget
+	(*InspectResponse)(nil),          // 22: kvscout.v1.InspectResponse
+	(*PromptHolders)(nil),            // 23: kvscout.v1.PromptHolders
+	(*PromptHolder)(nil),             // 24: kvscout.v1.PromptHolder
+	(*BlockRun)(nil),                 // 25: kvscout.v1.BlockRun
+	(*SourceInspection)(nil),         // 26: kvscout.v1.SourceInspection
+	(*ScopeStats)(nil),               // 27: kvscout.v1.ScopeStats
+	(*PublishRequest)(nil),           // 28: kvscout.v1.PublishRequest
+	(*RawBatch)(nil),                 // 29: kvscout.v1.RawBatch
+	(*PublishResponse)(nil),          // 30: kvscout.v1.PublishResponse
+	(*SequenceRange)(nil),            // 31: kvscout.v1.SequenceRange
+	nil,                              // 32: kvscout.v1.WorkerSpec.LabelsEntry
+	nil,                              // 33: kvscout.v1.RendererStats.ErrorsEntry
+	nil,                              // 34: kvscout.v1.SnapshotStats.DroppedSourcesEntry
+	nil,                              // 35: kvscout.v1.SnapshotStats.FailuresEntry
+	nil,                              // 36: kvscout.v1.SourceStats.RejectedEntry
+	nil,                              // 37: kvscout.v1.ScoreStats.ErrorsEntry
+	nil,                              // 38: kvscout.v1.PublishResponse.RejectedEntry
+	(Role)(0),                        // 39: kvscout.v1.Role
+	(*Freshness)(nil),                // 40: kvscout.v1.Freshness
+	(*durationpb.Duration)(nil),      // 41: google.protobuf.Duration
+	(Tier)(0),                        // 42: kvscout.v1.Tier
+	(*Tokens)(nil),                   // 43: kvscout.v1.Tokens
+	(*BlockHashes)(nil),              // 44: kvscout.v1.BlockHashes
+	(*Feature)(nil),                  // 45: kvscout.v1.Feature
+	(*Bound)(nil),                    // 46: kvscout.v1.Bound
 }
 var file_kvscout_v1_index_proto_depIdxs = []int32{
-	31, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
-	36, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
+	32, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
+	39, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
 	0,  // 2: kvscout.v1.Worker.spec:type_name -> kvscout.v1.WorkerSpec
 	2,  // 3: kvscout.v1.Worker.sources:type_name -> kvscout.v1.SourceStatus
-	37, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
+	40, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
 	0,  // 5: kvscout.v1.RegisterWorkerRequest.worker:type_name -> kvscout.v1.WorkerSpec
 	1,  // 6: kvscout.v1.RegisterWorkerResponse.worker:type_name -> kvscout.v1.Worker
-	36, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
+	39, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
 	1,  // 8: kvscout.v1.ListWorkersResponse.workers:type_name -> kvscout.v1.Worker
 	13, // 9: kvscout.v1.GetStatsResponse.stats:type_name -> kvscout.v1.Stats
-	38, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
+	41, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
 	13, // 11: kvscout.v1.StreamStatsResponse.stats:type_name -> kvscout.v1.Stats
-	38, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
-	15, // 13: kvscout.v1.Stats.sources:type_name -> kvscout.v1.SourceStats
-	17, // 14: kvscout.v1.Stats.score:type_name -> kvscout.v1.ScoreStats
+	41, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
+	16, // 13: kvscout.v1.Stats.sources:type_name -> kvscout.v1.SourceStats
+	18, // 14: kvscout.v1.Stats.score:type_name -> kvscout.v1.ScoreStats
 	14, // 15: kvscout.v1.Stats.renderers:type_name -> kvscout.v1.RendererStats
-	32, // 16: kvscout.v1.RendererStats.errors:type_name -> kvscout.v1.RendererStats.ErrorsEntry
-	37, // 17: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
-	16, // 18: kvscout.v1.SourceStats.tiers:type_name -> kvscout.v1.TierBlocks
-	33, // 19: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
-	39, // 20: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
-	34, // 21: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
-	19, // 22: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
-	20, // 23: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
-	40, // 24: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
-	41, // 25: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
-	42, // 26: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
-	22, // 27: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
-	25, // 28: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
-	23, // 29: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
-	24, // 30: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
-	37, // 31: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
-	43, // 32: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
-	39, // 33: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
-	15, // 34: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
-	26, // 35: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
-	28, // 36: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
-	35, // 37: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
-	30, // 38: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
-	3,  // 39: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
-	5,  // 40: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
-	7,  // 41: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
-	9,  // 42: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
-	11, // 43: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
-	18, // 44: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
-	27, // 45: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
-	4,  // 46: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
-	6,  // 47: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
-	8,  // 48: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
-	10, // 49: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
-	12, // 50: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
-	21, // 51: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
-	29, // 52: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
-	46, // [46:53] is the sub-list for method output_type
-	39, // [39:46] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	15, // 16: kvscout.v1.Stats.snapshot:type_name -> kvscout.v1.SnapshotStats
+	33, // 17: kvscout.v1.RendererStats.errors:type_name -> kvscout.v1.RendererStats.ErrorsEntry
+	34, // 18: kvscout.v1.SnapshotStats.dropped_sources:type_name -> kvscout.v1.SnapshotStats.DroppedSourcesEntry
+	41, // 19: kvscout.v1.SnapshotStats.restored_age:type_name -> google.protobuf.Duration
+	35, // 20: kvscout.v1.SnapshotStats.failures:type_name -> kvscout.v1.SnapshotStats.FailuresEntry
+	41, // 21: kvscout.v1.SnapshotStats.last_age:type_name -> google.protobuf.Duration
+	41, // 22: kvscout.v1.SnapshotStats.last_took:type_name -> google.protobuf.Duration
+	40, // 23: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
+	17, // 24: kvscout.v1.SourceStats.tiers:type_name -> kvscout.v1.TierBlocks
+	36, // 25: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
+	42, // 26: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
+	37, // 27: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
+	20, // 28: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
+	21, // 29: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
+	43, // 30: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
+	44, // 31: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
+	45, // 32: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
+	23, // 33: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
+	26, // 34: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
+	24, // 35: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
+	25, // 36: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
+	40, // 37: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
+	46, // 38: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
+	42, // 39: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
+	16, // 40: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
+	27, // 41: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
+	29, // 42: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
+	38, // 43: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
+	31, // 44: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
+	3,  // 45: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
+	5,  // 46: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
+	7,  // 47: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
+	9,  // 48: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
+	11, // 49: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
+	19, // 50: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
+	28, // 51: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
+	4,  // 52: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
+	6,  // 53: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
+	8,  // 54: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
+	10, // 55: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
+	12, // 56: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
+	22, // 57: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
+	30, // 58: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
+	52, // [52:59] is the sub-list for method output_type
+	45, // [45:52] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_kvscout_v1_index_proto_init() }
@@ -2695,15 +2887,15 @@ func file_kvscout_v1_index_proto_init() {
 	}
 	file_kvscout_v1_types_proto_init()
 	file_kvscout_v1_index_proto_msgTypes[5].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[20].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[29].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[21].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[30].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kvscout_v1_index_proto_rawDesc), len(file_kvscout_v1_index_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
