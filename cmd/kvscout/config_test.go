@@ -224,7 +224,7 @@ func TestExampleFile(t *testing.T) {
 	second.Rank, second.Events, second.Replay = 1, "tcp://10.0.0.7:5558", "tcp://10.0.0.7:5658"
 	want := []discover.Worker{
 		{
-			ID: "10.0.0.7:8000", Model: "Qwen/Qwen3-8B", Aliases: []string{"qwen3"}, Adapters: []string{"support-lora"}, Role: "prefill",
+			ID: "10.0.0.7:8000", Model: "Qwen/Qwen3-8B", Aliases: []string{"qwen3"}, Adapters: []string{"support-lora"}, Role: "prefill", Fingerprint: "9f86d0",
 			Labels: map[string]string{"zone": "a", "gpu": "h100"}, Sources: []events.Source{vllm, second},
 		},
 		{

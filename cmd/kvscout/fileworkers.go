@@ -25,6 +25,7 @@ type workerEntry struct {
 	eagle, reuseReports bool
 	hashFormat          string
 	unpublished         []string
+	fingerprint         string
 }
 
 // fields are the keys of an entry and where their values go.
@@ -35,6 +36,7 @@ func (e *workerEntry) fields() map[string]any {
 		"engine":   &e.engine, "version": &e.version, "block_size": &e.blockSize, "rank": &e.rank, "ranks": &e.ranks,
 		"events": &e.events, "replay": &e.replay, "topic": &e.topic, "speculative": &e.speculative, "eagle": &e.eagle,
 		"reuse_reports": &e.reuseReports, "hash_format": &e.hashFormat, "unpublished": &e.unpublished,
+		"render_fingerprint": &e.fingerprint,
 	}
 }
 
@@ -75,7 +77,7 @@ func readWorker(node *yaml.Node) (discover.Worker, error) {
 
 // worker makes the worker of an entry.
 func (e *workerEntry) worker() (discover.Worker, error) {
-	w := discover.Worker{ID: e.id, URL: e.url, Role: e.role, Labels: e.labels, Model: e.model, Aliases: e.aliases, Adapters: e.adapters}
+	w := discover.Worker{ID: e.id, URL: e.url, Role: e.role, Labels: e.labels, Model: e.model, Aliases: e.aliases, Adapters: e.adapters, Fingerprint: e.fingerprint}
 	if _, ok := ingest.ParseRole(e.role); !ok {
 		return w, fmt.Errorf("role %q is not prefill, decode or both", e.role)
 	}

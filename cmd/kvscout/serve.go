@@ -20,7 +20,6 @@ import (
 	"github.com/kvscout/kvscout/indexer"
 	"github.com/kvscout/kvscout/indexer/indexrpc"
 	"github.com/kvscout/kvscout/indexer/ingest"
-	"github.com/kvscout/kvscout/render"
 	"github.com/kvscout/kvscout/scorer/scorerpc"
 	"github.com/kvscout/kvscout/scorer/server"
 )
@@ -45,7 +44,7 @@ model. The workers of the file are read again when it changes; a file that is wr
 A flag beats its variable (--listen: KVSCOUT_LISTEN), that beats the file of --config, which has the same names with
 underscores, "sources" for --source, and "workers", a list of workers. --source replaces "sources" and adds to "workers".
 
-` + specHelp,
+` + specHelp + "\n\n" + renderSpecHelp,
 		Example: `  kvscout serve --source id=w0,engine=vllm,model=qwen3,events=tcp://10.0.0.7:5557,replay=tcp://10.0.0.7:5558
   kvscout serve --config kvscout.yaml --listen unix:///run/kvscout.sock
   KVSCOUT_SOURCE="id=w0,engine=sglang,model=m,events=tcp://*:5557;id=w1,engine=sglang,model=m,events=tcp://*:5558" kvscout serve`,
@@ -61,11 +60,15 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	if err := o.resolve(cmd.Flags()); err != nil {
 		return err
 	}
-	renderer, err := o.newRenderer()
+	log := newLogger(cmd.ErrOrStderr(), o.logFormat, o.level)
+	renderers, err := o.render.newRenderers(o.maxPromptTokens, log)
 	if err != nil {
 		return err
 	}
-	log := newLogger(cmd.ErrOrStderr(), o.logFormat, o.level)
+	watching, unwatch := context.WithCancel(cmd.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); renderers.run(watching) }() // ended by unwatch, waited for on done
+	defer func() { unwatch(); <-done }()
 	if os.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	}
@@ -92,7 +95,7 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	}
 	stop := discoverWorkers(cmd.Context(), o, fleet, log)
 	defer stop()
-	srv := newServer(o, index, fleet, keeper, renderer, log, start)
+	srv := newServer(o, index, fleet, keeper, renderers, log, start)
 	return keep(cmd.Context(), keeper, fleet, o.snapshotEvery, func(ctx context.Context) error {
 		return serveOn(ctx, srv, listener, cmd.OutOrStdout())
 	})
@@ -129,22 +132,28 @@ func restore(fleet *ingest.Fleet, keeper *ingest.Keeper, configured []discover.W
 }
 
 // newServer puts the services together.
-func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, keeper *ingest.Keeper, renderer render.Renderer, log *slog.Logger, start time.Time) *server.Server {
+func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, keeper *ingest.Keeper, renderers *renderers, log *slog.Logger, start time.Time) *server.Server {
 	scores := scorerpc.New(index, fleet, scorerpc.Options{
-		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderer, Logger: log,
+		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderers.renderer(), Logger: log,
+		TenantHeader: o.render.tenantHeader, StripFields: o.render.stripFields,
+		TrustCallerTokens: o.render.trustCallerTokens, FlagFingerprints: o.render.mismatch == "flag",
 	})
-	about := indexrpc.Options{MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, Start: start}
+	about := indexrpc.Options{
+		MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, RendererStats: renderers.stats, Start: start,
+	}
 	if keeper != nil {
 		about.Snapshot = keeper.Stats
 	}
 	return server.New(server.Options{
-		Score:  scores,
-		Index:  indexrpc.New(index, fleet, about),
-		Grace:  o.shutdownGrace,
-		Logger: log,
+		Score:       scores,
+		Index:       indexrpc.New(index, fleet, about),
+		Render:      scores,
+		RenderReady: renderers.ready,
+		Grace:       o.shutdownGrace,
+		Logger:      log,
 		// A token is at most 12 bytes of a JSON body; a call lasts as long as the renderer may.
 		ReadMaxBytes: max(server.DefaultReadMaxBytes, 16*o.maxPromptTokens),
-		CallTimeout:  max(server.DefaultCallTimeout, 2*o.rendererTimeout),
+		CallTimeout:  max(server.DefaultCallTimeout, o.render.callTimeout()),
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -14,7 +13,6 @@ import (
 	"github.com/kvscout/kvscout/events/discover"
 	"github.com/kvscout/kvscout/events/stream"
 	"github.com/kvscout/kvscout/events/zmq"
-	"github.com/kvscout/kvscout/render"
 	"github.com/kvscout/kvscout/scorer"
 )
 
@@ -31,8 +29,7 @@ type serveOptions struct {
 	peers                                  []netip.Prefix  // of bindPeers
 	policy                                 discover.Policy // of workerNetworks
 
-	renderer, rendererProtocol, rendererTokenFile string
-	rendererTimeout                               time.Duration
+	render renderOptions
 
 	logLevel, logFormat string
 	level               slog.Level // of logLevel
@@ -58,10 +55,7 @@ func (o *serveOptions) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.workerNetworks, "worker-network", nil, "`NETWORK` or address that workers with a url may be asked in; may be repeated (default: all but link-local and metadata addresses)")
 	f.StringArrayVar(&o.bindPeers, "bind-peer", nil, "`NETWORK` or address from which engines may dial endpoints that are bound; may be repeated (default: any)")
 	f.DurationVar(&o.healthEvery, "health-every", 0, "how often /health of workers with a url is asked; one that fails for stale-after scores 0 (default 0: never)")
-	f.StringVar(&o.renderer, "renderer", "", "`URL` of the renderer that turns request bodies into tokens (default: none, bodies are refused)")
-	f.StringVar(&o.rendererProtocol, "renderer-protocol", render.ProtocolVLLM, "what the renderer speaks: vllm-render")
-	f.DurationVar(&o.rendererTimeout, "renderer-timeout", render.DefaultTimeout, "longest time for one render; bodies with media get 30s if that is more")
-	f.StringVar(&o.rendererTokenFile, "renderer-token-file", "", "`FILE` that holds the renderer's bearer token (default: none)")
+	o.render.register(f)
 	f.StringVar(&o.logLevel, "log-level", "info", "least level that is logged: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "text", "form of the log on standard error: text or json")
 	o.weights = scorer.DefaultWeights()
@@ -94,7 +88,7 @@ func (o *serveOptions) resolve(flags *pflag.FlagSet) error {
 		}
 	}
 	var err error
-	faults := []error{o.weights.Validate(), o.check()}
+	faults := []error{o.weights.Validate(), o.check(), o.render.check()}
 	if o.policy, err = discover.ParsePolicy(o.workerNetworks); err != nil {
 		faults = append(faults, fmt.Errorf("worker-network: %w", err))
 	}
@@ -131,7 +125,7 @@ func (o *serveOptions) check() error {
 		value int64
 	}{
 		{"config-poll", int64(o.configPoll)}, {"worker-refresh", int64(o.workerRefresh)},
-		{"renderer-timeout", int64(o.rendererTimeout)}, {"stale-after", int64(o.staleAfter)},
+		{"stale-after", int64(o.staleAfter)},
 		{"max-orphan-blocks", int64(o.maxOrphanBlocks)}, {"max-payload-bytes", int64(o.maxPayloadBytes)},
 		{"max-prompt-tokens", int64(o.maxPromptTokens)}, {"shutdown-grace", int64(o.shutdownGrace)},
 		{"snapshot-every", int64(o.snapshotEvery)},
@@ -144,28 +138,4 @@ func (o *serveOptions) check() error {
 		bad("health-every is negative")
 	}
 	return errors.Join(faults...)
-}
-
-// newRenderer makes the client of the configured renderer; nil without one.
-func (o *serveOptions) newRenderer() (render.Renderer, error) {
-	if o.renderer == "" {
-		return nil, nil
-	}
-	token := ""
-	if o.rendererTokenFile != "" {
-		data, err := readBounded(o.rendererTokenFile, nil)
-		if err != nil {
-			return nil, err
-		}
-		token = strings.TrimSpace(string(data))
-	}
-	client, err := render.NewClient(render.Options{
-		URL: o.renderer, Protocol: o.rendererProtocol, BearerToken: token,
-		Timeout: o.rendererTimeout, MediaTimeout: max(o.rendererTimeout, render.DefaultMediaTimeout),
-		MaxTokens: max(o.maxPromptTokens, render.DefaultMaxTokens),
-	})
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return client, nil
 }

@@ -135,6 +135,9 @@ func printStats(w io.Writer, s *kvscoutv1.Stats) error {
 	if s.GetSnapshot() != nil {
 		printSnapshot(w, s.GetSnapshot())
 	}
+	if err := printRenderers(w, s.GetRenderers()); err != nil {
+		return err
+	}
 	return printSources(w, s.GetSources())
 }
 
@@ -150,6 +153,23 @@ func printDiscovery(w io.Writer, d *kvscoutv1.DiscoveryStats) {
 	for _, p := range d.GetPending() {
 		fmt.Fprintf(w, "worker %q waits: %s\n", p.GetWorkerId(), p.GetReason())
 	}
+}
+
+// printRenderers has one line for each renderer; nothing without any.
+func printRenderers(w io.Writer, renderers []*kvscoutv1.RendererStats) error {
+	if len(renderers) == 0 {
+		return nil
+	}
+	t := newTable(w, "MODEL", "RENDERER", "READY", "CALLS", "CACHED", "MEMORY", "ERRORS", "FAULT")
+	for _, r := range renderers {
+		model := r.GetModel()
+		if model == "" {
+			model = "(others)"
+		}
+		t.row(model, r.GetRenderer(), r.GetReady(), r.GetCalls(), r.GetCacheHits(), r.GetMemoryBytes()+r.GetCacheBytes(),
+			counts(r.GetErrors()), orDash(r.GetError()))
+	}
+	return t.flush()
 }
 
 // printSnapshot tells what became of the snapshot.

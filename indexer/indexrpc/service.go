@@ -32,6 +32,8 @@ type Options struct {
 	MaxTokens int
 	// ScoreStats gives Stats.score; nil leaves it out.
 	ScoreStats func() *kvscoutv1.ScoreStats
+	// RendererStats gives Stats.renderers; nil leaves them out.
+	RendererStats func() []*kvscoutv1.RendererStats
 	// Snapshot gives Stats.snapshot; nil leaves it out.
 	Snapshot func() ingest.KeeperStats
 	// Start is when the process started, for Stats.uptime; zero is now.

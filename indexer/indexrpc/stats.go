@@ -89,6 +89,9 @@ func (s *Service) stats(now time.Time) *kvscoutv1.Stats {
 	if s.opts.ScoreStats != nil {
 		out.Score = s.opts.ScoreStats()
 	}
+	if s.opts.RendererStats != nil {
+		out.Renderers = s.opts.RendererStats()
+	}
 	if s.opts.Snapshot != nil {
 		out.Snapshot = snapshotStatsOf(s.opts.Snapshot(), now)
 	}

@@ -85,8 +85,8 @@ func (w Worker) normalise() (Worker, error) {
 	switch {
 	case w.ID == "":
 		bad("id is missing")
-	case len(w.ID) > maxNameBytes || len(w.Model) > maxNameBytes:
-		bad("id or model is longer than %d bytes", maxNameBytes)
+	case len(w.ID) > maxNameBytes || len(w.Model) > maxNameBytes || len(w.Fingerprint) > maxNameBytes:
+		bad("id, model or fingerprint is longer than %d bytes", maxNameBytes)
 	}
 	if len(w.Sources) == 0 || len(w.Sources) > maxRanks {
 		bad("worker %s has %d ranks, want 1 to %d", w.ID, len(w.Sources), maxRanks)

@@ -63,9 +63,12 @@ type WorkerSpec struct {
 	// What the engine does without telling: "sliding_window", "recurrent_state", "namespace". Empty: nothing.
 	Unpublished []string `protobuf:"bytes,17,rep,name=unpublished,proto3" json:"unpublished,omitempty"`
 	// LoRA adapters that it serves, by whose names requests may ask. Empty: an adapter is known once blocks of it are held.
-	Adapters      []string `protobuf:"bytes,18,rep,name=adapters,proto3" json:"adapters,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Adapters []string `protobuf:"bytes,18,rep,name=adapters,proto3" json:"adapters,omitempty"`
+	// What the worker's engine says of the configuration by which it turns requests into tokens (TensorRT-LLM's
+	// render_fingerprint). Empty: not known; then it is not compared with the renderer's.
+	RenderFingerprint string `protobuf:"bytes,24,opt,name=render_fingerprint,json=renderFingerprint,proto3" json:"render_fingerprint,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *WorkerSpec) Reset() {
@@ -222,6 +225,13 @@ func (x *WorkerSpec) GetAdapters() []string {
 		return x.Adapters
 	}
 	return nil
+}
+
+func (x *WorkerSpec) GetRenderFingerprint() string {
+	if x != nil {
+		return x.RenderFingerprint
+	}
+	return ""
 }
 
 // Worker is a registered worker with the state of its sources.
@@ -1001,6 +1011,8 @@ type Stats struct {
 	RefusedConnections uint64 `protobuf:"varint,20,opt,name=refused_connections,json=refusedConnections,proto3" json:"refused_connections,omitempty"`
 	// Absent: the server discovers nothing.
 	Discovery *DiscoveryStats `protobuf:"bytes,21,opt,name=discovery,proto3" json:"discovery,omitempty"`
+	// How each renderer does, by model. Empty: none is configured.
+	Renderers []*RendererStats `protobuf:"bytes,24,rep,name=renderers,proto3" json:"renderers,omitempty"`
 	// Absent: the service keeps no snapshot.
 	Snapshot      *SnapshotStats `protobuf:"bytes,32,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1117,6 +1129,13 @@ func (x *Stats) GetRefusedConnections() uint64 {
 func (x *Stats) GetDiscovery() *DiscoveryStats {
 	if x != nil {
 		return x.Discovery
+	}
+	return nil
+}
+
+func (x *Stats) GetRenderers() []*RendererStats {
+	if x != nil {
+		return x.Renderers
 	}
 	return nil
 }
@@ -1335,6 +1354,142 @@ func (x *PendingWorker) GetReason() string {
 	return ""
 }
 
+// RendererStats is how one renderer does.
+type RendererStats struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The model that it renders for. Empty: all that have none of their own.
+	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
+	// What it is, as RenderInfo has it.
+	Renderer string `protobuf:"bytes,2,opt,name=renderer,proto3" json:"renderer,omitempty"`
+	// Whether it is used. False: requests for it are refused.
+	Ready bool `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`
+	// Why it is not ready, or why its files were not loaded anew; for people. Empty: all is well.
+	Error string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	// Its fingerprint, as RenderInfo has it. Empty: not known.
+	Fingerprint string `protobuf:"bytes,5,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
+	// Requests asked of it, those answered from its cache not counted.
+	Calls uint64 `protobuf:"varint,6,opt,name=calls,proto3" json:"calls,omitempty"`
+	// Those that failed, by reason in lower case. A reason without errors is left out.
+	Errors map[string]uint64 `protobuf:"bytes,7,rep,name=errors,proto3" json:"errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Requests answered from its cache.
+	CacheHits uint64 `protobuf:"varint,8,opt,name=cache_hits,json=cacheHits,proto3" json:"cache_hits,omitempty"`
+	// Bytes that its cache holds.
+	CacheBytes uint64 `protobuf:"varint,9,opt,name=cache_bytes,json=cacheBytes,proto3" json:"cache_bytes,omitempty"`
+	// Bytes that its model's files take in memory. 0 for a remote one.
+	MemoryBytes uint64 `protobuf:"varint,10,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	// How often its files were loaded. 0 for a remote one.
+	Loads         uint64 `protobuf:"varint,11,opt,name=loads,proto3" json:"loads,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RendererStats) Reset() {
+	*x = RendererStats{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RendererStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RendererStats) ProtoMessage() {}
+
+func (x *RendererStats) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RendererStats.ProtoReflect.Descriptor instead.
+func (*RendererStats) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *RendererStats) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *RendererStats) GetRenderer() string {
+	if x != nil {
+		return x.Renderer
+	}
+	return ""
+}
+
+func (x *RendererStats) GetReady() bool {
+	if x != nil {
+		return x.Ready
+	}
+	return false
+}
+
+func (x *RendererStats) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *RendererStats) GetFingerprint() string {
+	if x != nil {
+		return x.Fingerprint
+	}
+	return ""
+}
+
+func (x *RendererStats) GetCalls() uint64 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *RendererStats) GetErrors() map[string]uint64 {
+	if x != nil {
+		return x.Errors
+	}
+	return nil
+}
+
+func (x *RendererStats) GetCacheHits() uint64 {
+	if x != nil {
+		return x.CacheHits
+	}
+	return 0
+}
+
+func (x *RendererStats) GetCacheBytes() uint64 {
+	if x != nil {
+		return x.CacheBytes
+	}
+	return 0
+}
+
+func (x *RendererStats) GetMemoryBytes() uint64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *RendererStats) GetLoads() uint64 {
+	if x != nil {
+		return x.Loads
+	}
+	return 0
+}
+
 // SnapshotStats says what became of the file that the index is kept in.
 type SnapshotStats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1366,7 +1521,7 @@ type SnapshotStats struct {
 
 func (x *SnapshotStats) Reset() {
 	*x = SnapshotStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	mi := &file_kvscout_v1_index_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1378,7 +1533,7 @@ func (x *SnapshotStats) String() string {
 func (*SnapshotStats) ProtoMessage() {}
 
 func (x *SnapshotStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	mi := &file_kvscout_v1_index_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1391,7 +1546,7 @@ func (x *SnapshotStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotStats.ProtoReflect.Descriptor instead.
 func (*SnapshotStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{19}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SnapshotStats) GetOutcome() string {
@@ -1533,7 +1688,7 @@ type SourceStats struct {
 
 func (x *SourceStats) Reset() {
 	*x = SourceStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[20]
+	mi := &file_kvscout_v1_index_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1545,7 +1700,7 @@ func (x *SourceStats) String() string {
 func (*SourceStats) ProtoMessage() {}
 
 func (x *SourceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[20]
+	mi := &file_kvscout_v1_index_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1558,7 +1713,7 @@ func (x *SourceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceStats.ProtoReflect.Descriptor instead.
 func (*SourceStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{20}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SourceStats) GetWorkerId() string {
@@ -1720,7 +1875,7 @@ type TierBlocks struct {
 
 func (x *TierBlocks) Reset() {
 	*x = TierBlocks{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[21]
+	mi := &file_kvscout_v1_index_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1732,7 +1887,7 @@ func (x *TierBlocks) String() string {
 func (*TierBlocks) ProtoMessage() {}
 
 func (x *TierBlocks) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[21]
+	mi := &file_kvscout_v1_index_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1745,7 +1900,7 @@ func (x *TierBlocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TierBlocks.ProtoReflect.Descriptor instead.
 func (*TierBlocks) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{21}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TierBlocks) GetTier() Tier {
@@ -1775,7 +1930,7 @@ type ScoreStats struct {
 
 func (x *ScoreStats) Reset() {
 	*x = ScoreStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[22]
+	mi := &file_kvscout_v1_index_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1787,7 +1942,7 @@ func (x *ScoreStats) String() string {
 func (*ScoreStats) ProtoMessage() {}
 
 func (x *ScoreStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[22]
+	mi := &file_kvscout_v1_index_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1800,7 +1955,7 @@ func (x *ScoreStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreStats.ProtoReflect.Descriptor instead.
 func (*ScoreStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{22}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ScoreStats) GetRequests() uint64 {
@@ -1828,7 +1983,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[23]
+	mi := &file_kvscout_v1_index_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1840,7 +1995,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[23]
+	mi := &file_kvscout_v1_index_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1853,7 +2008,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{23}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *InspectRequest) GetPrompt() *PromptTarget {
@@ -1892,7 +2047,7 @@ type PromptTarget struct {
 
 func (x *PromptTarget) Reset() {
 	*x = PromptTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	mi := &file_kvscout_v1_index_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1904,7 +2059,7 @@ func (x *PromptTarget) String() string {
 func (*PromptTarget) ProtoMessage() {}
 
 func (x *PromptTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	mi := &file_kvscout_v1_index_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1917,7 +2072,7 @@ func (x *PromptTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptTarget.ProtoReflect.Descriptor instead.
 func (*PromptTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{24}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PromptTarget) GetModel() string {
@@ -1982,7 +2137,7 @@ type WorkerTarget struct {
 
 func (x *WorkerTarget) Reset() {
 	*x = WorkerTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[25]
+	mi := &file_kvscout_v1_index_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1994,7 +2149,7 @@ func (x *WorkerTarget) String() string {
 func (*WorkerTarget) ProtoMessage() {}
 
 func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[25]
+	mi := &file_kvscout_v1_index_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2007,7 +2162,7 @@ func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTarget.ProtoReflect.Descriptor instead.
 func (*WorkerTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{25}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WorkerTarget) GetWorkerId() string {
@@ -2039,7 +2194,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[26]
+	mi := &file_kvscout_v1_index_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2051,7 +2206,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[26]
+	mi := &file_kvscout_v1_index_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2064,7 +2219,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{26}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *InspectResponse) GetIndexVersion() uint64 {
@@ -2101,7 +2256,7 @@ type PromptHolders struct {
 
 func (x *PromptHolders) Reset() {
 	*x = PromptHolders{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[27]
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2113,7 +2268,7 @@ func (x *PromptHolders) String() string {
 func (*PromptHolders) ProtoMessage() {}
 
 func (x *PromptHolders) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[27]
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2126,7 +2281,7 @@ func (x *PromptHolders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolders.ProtoReflect.Descriptor instead.
 func (*PromptHolders) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{27}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PromptHolders) GetPromptTokens() uint32 {
@@ -2161,7 +2316,7 @@ type PromptHolder struct {
 
 func (x *PromptHolder) Reset() {
 	*x = PromptHolder{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2173,7 +2328,7 @@ func (x *PromptHolder) String() string {
 func (*PromptHolder) ProtoMessage() {}
 
 func (x *PromptHolder) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2186,7 +2341,7 @@ func (x *PromptHolder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolder.ProtoReflect.Descriptor instead.
 func (*PromptHolder) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PromptHolder) GetWorkerId() string {
@@ -2246,7 +2401,7 @@ type BlockRun struct {
 
 func (x *BlockRun) Reset() {
 	*x = BlockRun{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2258,7 +2413,7 @@ func (x *BlockRun) String() string {
 func (*BlockRun) ProtoMessage() {}
 
 func (x *BlockRun) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2271,7 +2426,7 @@ func (x *BlockRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRun.ProtoReflect.Descriptor instead.
 func (*BlockRun) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *BlockRun) GetTier() Tier {
@@ -2309,7 +2464,7 @@ type SourceInspection struct {
 
 func (x *SourceInspection) Reset() {
 	*x = SourceInspection{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[30]
+	mi := &file_kvscout_v1_index_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2321,7 +2476,7 @@ func (x *SourceInspection) String() string {
 func (*SourceInspection) ProtoMessage() {}
 
 func (x *SourceInspection) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[30]
+	mi := &file_kvscout_v1_index_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2334,7 +2489,7 @@ func (x *SourceInspection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceInspection.ProtoReflect.Descriptor instead.
 func (*SourceInspection) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{30}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SourceInspection) GetStats() *SourceStats {
@@ -2378,7 +2533,7 @@ type ScopeStats struct {
 
 func (x *ScopeStats) Reset() {
 	*x = ScopeStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[31]
+	mi := &file_kvscout_v1_index_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2390,7 +2545,7 @@ func (x *ScopeStats) String() string {
 func (*ScopeStats) ProtoMessage() {}
 
 func (x *ScopeStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[31]
+	mi := &file_kvscout_v1_index_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2403,7 +2558,7 @@ func (x *ScopeStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeStats.ProtoReflect.Descriptor instead.
 func (*ScopeStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{31}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ScopeStats) GetModel() string {
@@ -2463,7 +2618,7 @@ type PublishRequest struct {
 
 func (x *PublishRequest) Reset() {
 	*x = PublishRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[32]
+	mi := &file_kvscout_v1_index_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2475,7 +2630,7 @@ func (x *PublishRequest) String() string {
 func (*PublishRequest) ProtoMessage() {}
 
 func (x *PublishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[32]
+	mi := &file_kvscout_v1_index_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2488,7 +2643,7 @@ func (x *PublishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishRequest.ProtoReflect.Descriptor instead.
 func (*PublishRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{32}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PublishRequest) GetWorkerId() string {
@@ -2527,7 +2682,7 @@ type RawBatch struct {
 
 func (x *RawBatch) Reset() {
 	*x = RawBatch{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[33]
+	mi := &file_kvscout_v1_index_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2539,7 +2694,7 @@ func (x *RawBatch) String() string {
 func (*RawBatch) ProtoMessage() {}
 
 func (x *RawBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[33]
+	mi := &file_kvscout_v1_index_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2552,7 +2707,7 @@ func (x *RawBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RawBatch.ProtoReflect.Descriptor instead.
 func (*RawBatch) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{33}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RawBatch) GetSequence() uint64 {
@@ -2597,7 +2752,7 @@ type PublishResponse struct {
 
 func (x *PublishResponse) Reset() {
 	*x = PublishResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[34]
+	mi := &file_kvscout_v1_index_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2609,7 +2764,7 @@ func (x *PublishResponse) String() string {
 func (*PublishResponse) ProtoMessage() {}
 
 func (x *PublishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[34]
+	mi := &file_kvscout_v1_index_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2622,7 +2777,7 @@ func (x *PublishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishResponse.ProtoReflect.Descriptor instead.
 func (*PublishResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{34}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PublishResponse) GetApplied() uint32 {
@@ -2678,7 +2833,7 @@ type SequenceRange struct {
 
 func (x *SequenceRange) Reset() {
 	*x = SequenceRange{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[35]
+	mi := &file_kvscout_v1_index_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2690,7 +2845,7 @@ func (x *SequenceRange) String() string {
 func (*SequenceRange) ProtoMessage() {}
 
 func (x *SequenceRange) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[35]
+	mi := &file_kvscout_v1_index_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2703,7 +2858,7 @@ func (x *SequenceRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SequenceRange.ProtoReflect.Descriptor instead.
 func (*SequenceRange) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{35}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SequenceRange) GetFirst() uint64 {
@@ -2725,7 +2880,7 @@ var File_kvscout_v1_index_proto protoreflect.FileDescriptor
 const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\n" +
 	"\x16kvscout/v1/index.proto\x12\n" +
-	"kvscout.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kvscout/v1/types.proto\"\x9e\x05\n" +
+	"kvscout.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kvscout/v1/types.proto\"\xcd\x05\n" +
 	"\n" +
 	"WorkerSpec\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12:\n" +
@@ -2748,7 +2903,8 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\vhash_format\x18\x10 \x01(\tR\n" +
 	"hashFormat\x12 \n" +
 	"\vunpublished\x18\x11 \x03(\tR\vunpublished\x12\x1a\n" +
-	"\badapters\x18\x12 \x03(\tR\badapters\x1a9\n" +
+	"\badapters\x18\x12 \x03(\tR\badapters\x12-\n" +
+	"\x12render_fingerprint\x18\x18 \x01(\tR\x11renderFingerprint\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa9\x01\n" +
@@ -2794,7 +2950,7 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x12StreamStatsRequest\x125\n" +
 	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\">\n" +
 	"\x13StreamStatsResponse\x12'\n" +
-	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\xa5\x04\n" +
+	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\xde\x04\n" +
 	"\x05Stats\x12#\n" +
 	"\rindex_version\x18\x01 \x01(\x04R\findexVersion\x121\n" +
 	"\x06uptime\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06uptime\x12\x16\n" +
@@ -2808,7 +2964,8 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x05score\x18\n" +
 	" \x01(\v2\x16.kvscout.v1.ScoreStatsR\x05score\x12/\n" +
 	"\x13refused_connections\x18\x14 \x01(\x04R\x12refusedConnections\x128\n" +
-	"\tdiscovery\x18\x15 \x01(\v2\x1a.kvscout.v1.DiscoveryStatsR\tdiscovery\x125\n" +
+	"\tdiscovery\x18\x15 \x01(\v2\x1a.kvscout.v1.DiscoveryStatsR\tdiscovery\x127\n" +
+	"\trenderers\x18\x18 \x03(\v2\x19.kvscout.v1.RendererStatsR\trenderers\x125\n" +
 	"\bsnapshot\x18  \x01(\v2\x19.kvscout.v1.SnapshotStatsR\bsnapshot\"\xbd\x01\n" +
 	"\x0eDiscoveryStats\x12=\n" +
 	"\vdiscoverers\x18\x01 \x03(\v2\x1b.kvscout.v1.DiscovererStatsR\vdiscoverers\x123\n" +
@@ -2823,7 +2980,25 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x05error\x18\x05 \x01(\tR\x05error\"D\n" +
 	"\rPendingWorker\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xd9\x05\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x98\x03\n" +
+	"\rRendererStats\x12\x14\n" +
+	"\x05model\x18\x01 \x01(\tR\x05model\x12\x1a\n" +
+	"\brenderer\x18\x02 \x01(\tR\brenderer\x12\x14\n" +
+	"\x05ready\x18\x03 \x01(\bR\x05ready\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\x12 \n" +
+	"\vfingerprint\x18\x05 \x01(\tR\vfingerprint\x12\x14\n" +
+	"\x05calls\x18\x06 \x01(\x04R\x05calls\x12=\n" +
+	"\x06errors\x18\a \x03(\v2%.kvscout.v1.RendererStats.ErrorsEntryR\x06errors\x12\x1d\n" +
+	"\n" +
+	"cache_hits\x18\b \x01(\x04R\tcacheHits\x12\x1f\n" +
+	"\vcache_bytes\x18\t \x01(\x04R\n" +
+	"cacheBytes\x12!\n" +
+	"\fmemory_bytes\x18\n" +
+	" \x01(\x04R\vmemoryBytes\x12\x14\n" +
+	"\x05loads\x18\v \x01(\x04R\x05loads\x1a9\n" +
+	"\vErrorsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xd9\x05\n" +
 	"\rSnapshotStats\x12\x18\n" +
 	"\aoutcome\x18\x01 \x01(\tR\aoutcome\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12)\n" +
@@ -2980,7 +3155,7 @@ func file_kvscout_v1_index_proto_rawDescGZIP() []byte {
 	return file_kvscout_v1_index_proto_rawDescData
 }
 
-var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_kvscout_v1_index_proto_goTypes = []any{
 	(*WorkerSpec)(nil),               // 0: kvscout.v1.WorkerSpec
 	(*Worker)(nil),                   // 1: kvscout.v1.Worker
@@ -3001,106 +3176,110 @@ var file_kvscout_v1_index_proto_goTypes = []any{
 	(*DiscoveryStats)(nil),           // 16: kvscout.v1.DiscoveryStats
 	(*DiscovererStats)(nil),          // 17: kvscout.v1.DiscovererStats
 	(*PendingWorker)(nil),            // 18: kvscout.v1.PendingWorker
-	(*SnapshotStats)(nil),            // 19: kvscout.v1.SnapshotStats
-	(*SourceStats)(nil),              // 20: kvscout.v1.SourceStats
-	(*TierBlocks)(nil),               // 21: kvscout.v1.TierBlocks
-	(*ScoreStats)(nil),               // 22: kvscout.v1.ScoreStats
-	(*InspectRequest)(nil),           // 23: kvscout.v1.InspectRequest
-	(*PromptTarget)(nil),             // 24: kvscout.v1.PromptTarget
-	(*WorkerTarget)(nil),             // 25: kvscout.v1.WorkerTarget
-	(*InspectResponse)(nil),          // 26: kvscout.v1.InspectResponse
-	(*PromptHolders)(nil),            // 27: kvscout.v1.PromptHolders
-	(*PromptHolder)(nil),             // 28: kvscout.v1.PromptHolder
-	(*BlockRun)(nil),                 // 29: kvscout.v1.BlockRun
-	(*SourceInspection)(nil),         // 30: kvscout.v1.SourceInspection
-	(*ScopeStats)(nil),               // 31: kvscout.v1.ScopeStats
-	(*PublishRequest)(nil),           // 32: kvscout.v1.PublishRequest
-	(*RawBatch)(nil),                 // 33: kvscout.v1.RawBatch
-	(*PublishResponse)(nil),          // 34: kvscout.v1.PublishResponse
-	(*SequenceRange)(nil),            // 35: kvscout.v1.SequenceRange
-	nil,                              // 36: kvscout.v1.WorkerSpec.LabelsEntry
-	nil,                              // 37: kvscout.v1.SnapshotStats.DroppedSourcesEntry
-	nil,                              // 38: kvscout.v1.SnapshotStats.FailuresEntry
-	nil,                              // 39: kvscout.v1.SourceStats.RejectedEntry
-	nil,                              // 40: kvscout.v1.ScoreStats.ErrorsEntry
-	nil,                              // 41: kvscout.v1.PublishResponse.RejectedEntry
-	(Role)(0),                        // 42: kvscout.v1.Role
-	(*Freshness)(nil),                // 43: kvscout.v1.Freshness
-	(*durationpb.Duration)(nil),      // 44: google.protobuf.Duration
-	(Tier)(0),                        // 45: kvscout.v1.Tier
-	(*Tokens)(nil),                   // 46: kvscout.v1.Tokens
-	(*BlockHashes)(nil),              // 47: kvscout.v1.BlockHashes
-	(*Feature)(nil),                  // 48: kvscout.v1.Feature
-	(*Bound)(nil),                    // 49: kvscout.v1.Bound
+	(*RendererStats)(nil),            // 19: kvscout.v1.RendererStats
+	(*SnapshotStats)(nil),            // 20: kvscout.v1.SnapshotStats
+	(*SourceStats)(nil),              // 21: kvscout.v1.SourceStats
+	(*TierBlocks)(nil),               // 22: kvscout.v1.TierBlocks
+	(*ScoreStats)(nil),               // 23: kvscout.v1.ScoreStats
+	(*InspectRequest)(nil),           // 24: kvscout.v1.InspectRequest
+	(*PromptTarget)(nil),             // 25: kvscout.v1.PromptTarget
+	(*WorkerTarget)(nil),             // 26: kvscout.v1.WorkerTarget
+	(*InspectResponse)(nil),          // 27: kvscout.v1.InspectResponse
+	(*PromptHolders)(nil),            // 28: kvscout.v1.PromptHolders
+	(*PromptHolder)(nil),             // 29: kvscout.v1.PromptHolder
+	(*BlockRun)(nil),                 // 30: kvscout.v1.BlockRun
+	(*SourceInspection)(nil),         // 31: kvscout.v1.SourceInspection
+	(*ScopeStats)(nil),               // 32: kvscout.v1.ScopeStats
+	(*PublishRequest)(nil),           // 33: kvscout.v1.PublishRequest
+	(*RawBatch)(nil),                 // 34: kvscout.v1.RawBatch
+	(*PublishResponse)(nil),          // 35: kvscout.v1.PublishResponse
+	(*SequenceRange)(nil),            // 36: kvscout.v1.SequenceRange
+	nil,                              // 37: kvscout.v1.WorkerSpec.LabelsEntry
+	nil,                              // 38: kvscout.v1.RendererStats.ErrorsEntry
+	nil,                              // 39: kvscout.v1.SnapshotStats.DroppedSourcesEntry
+	nil,                              // 40: kvscout.v1.SnapshotStats.FailuresEntry
+	nil,                              // 41: kvscout.v1.SourceStats.RejectedEntry
+	nil,                              // 42: kvscout.v1.ScoreStats.ErrorsEntry
+	nil,                              // 43: kvscout.v1.PublishResponse.RejectedEntry
+	(Role)(0),                        // 44: kvscout.v1.Role
+	(*Freshness)(nil),                // 45: kvscout.v1.Freshness
+	(*durationpb.Duration)(nil),      // 46: google.protobuf.Duration
+	(Tier)(0),                        // 47: kvscout.v1.Tier
+	(*Tokens)(nil),                   // 48: kvscout.v1.Tokens
+	(*BlockHashes)(nil),              // 49: kvscout.v1.BlockHashes
+	(*Feature)(nil),                  // 50: kvscout.v1.Feature
+	(*Bound)(nil),                    // 51: kvscout.v1.Bound
 }
 var file_kvscout_v1_index_proto_depIdxs = []int32{
-	36, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
-	42, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
+	37, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
+	44, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
 	0,  // 2: kvscout.v1.Worker.spec:type_name -> kvscout.v1.WorkerSpec
 	2,  // 3: kvscout.v1.Worker.sources:type_name -> kvscout.v1.SourceStatus
-	43, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
+	45, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
 	0,  // 5: kvscout.v1.RegisterWorkerRequest.worker:type_name -> kvscout.v1.WorkerSpec
 	1,  // 6: kvscout.v1.RegisterWorkerResponse.worker:type_name -> kvscout.v1.Worker
-	42, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
+	44, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
 	1,  // 8: kvscout.v1.ListWorkersResponse.workers:type_name -> kvscout.v1.Worker
 	15, // 9: kvscout.v1.GetStatsResponse.stats:type_name -> kvscout.v1.Stats
-	44, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
+	46, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
 	15, // 11: kvscout.v1.StreamStatsResponse.stats:type_name -> kvscout.v1.Stats
-	44, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
-	20, // 13: kvscout.v1.Stats.sources:type_name -> kvscout.v1.SourceStats
-	22, // 14: kvscout.v1.Stats.score:type_name -> kvscout.v1.ScoreStats
+	46, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
+	21, // 13: kvscout.v1.Stats.sources:type_name -> kvscout.v1.SourceStats
+	23, // 14: kvscout.v1.Stats.score:type_name -> kvscout.v1.ScoreStats
 	16, // 15: kvscout.v1.Stats.discovery:type_name -> kvscout.v1.DiscoveryStats
-	19, // 16: kvscout.v1.Stats.snapshot:type_name -> kvscout.v1.SnapshotStats
-	17, // 17: kvscout.v1.DiscoveryStats.discoverers:type_name -> kvscout.v1.DiscovererStats
-	18, // 18: kvscout.v1.DiscoveryStats.pending:type_name -> kvscout.v1.PendingWorker
-	37, // 19: kvscout.v1.SnapshotStats.dropped_sources:type_name -> kvscout.v1.SnapshotStats.DroppedSourcesEntry
-	44, // 20: kvscout.v1.SnapshotStats.restored_age:type_name -> google.protobuf.Duration
-	38, // 21: kvscout.v1.SnapshotStats.failures:type_name -> kvscout.v1.SnapshotStats.FailuresEntry
-	44, // 22: kvscout.v1.SnapshotStats.last_age:type_name -> google.protobuf.Duration
-	44, // 23: kvscout.v1.SnapshotStats.last_took:type_name -> google.protobuf.Duration
-	43, // 24: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
-	21, // 25: kvscout.v1.SourceStats.tiers:type_name -> kvscout.v1.TierBlocks
-	39, // 26: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
-	45, // 27: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
-	40, // 28: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
-	24, // 29: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
-	25, // 30: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
-	46, // 31: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
-	47, // 32: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
-	48, // 33: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
-	27, // 34: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
-	30, // 35: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
-	28, // 36: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
-	29, // 37: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
-	43, // 38: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
-	49, // 39: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
-	45, // 40: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
-	20, // 41: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
-	31, // 42: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
-	33, // 43: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
-	41, // 44: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
-	35, // 45: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
-	3,  // 46: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
-	5,  // 47: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
-	7,  // 48: kvscout.v1.IndexService.ResetWorker:input_type -> kvscout.v1.ResetWorkerRequest
-	9,  // 49: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
-	11, // 50: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
-	13, // 51: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
-	23, // 52: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
-	32, // 53: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
-	4,  // 54: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
-	6,  // 55: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
-	8,  // 56: kvscout.v1.IndexService.ResetWorker:output_type -> kvscout.v1.ResetWorkerResponse
-	10, // 57: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
-	12, // 58: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
-	14, // 59: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
-	26, // 60: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
-	34, // 61: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
-	54, // [54:62] is the sub-list for method output_type
-	46, // [46:54] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	19, // 16: kvscout.v1.Stats.renderers:type_name -> kvscout.v1.RendererStats
+	20, // 17: kvscout.v1.Stats.snapshot:type_name -> kvscout.v1.SnapshotStats
+	17, // 18: kvscout.v1.DiscoveryStats.discoverers:type_name -> kvscout.v1.DiscovererStats
+	18, // 19: kvscout.v1.DiscoveryStats.pending:type_name -> kvscout.v1.PendingWorker
+	38, // 20: kvscout.v1.RendererStats.errors:type_name -> kvscout.v1.RendererStats.ErrorsEntry
+	39, // 21: kvscout.v1.SnapshotStats.dropped_sources:type_name -> kvscout.v1.SnapshotStats.DroppedSourcesEntry
+	46, // 22: kvscout.v1.SnapshotStats.restored_age:type_name -> google.protobuf.Duration
+	40, // 23: kvscout.v1.SnapshotStats.failures:type_name -> kvscout.v1.SnapshotStats.FailuresEntry
+	46, // 24: kvscout.v1.SnapshotStats.last_age:type_name -> google.protobuf.Duration
+	46, // 25: kvscout.v1.SnapshotStats.last_took:type_name -> google.protobuf.Duration
+	45, // 26: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
+	22, // 27: kvscout.v1.SourceStats.tiers:type_name -> kvscout.v1.TierBlocks
+	41, // 28: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
+	47, // 29: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
+	42, // 30: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
+	25, // 31: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
+	26, // 32: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
+	48, // 33: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
+	49, // 34: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
+	50, // 35: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
+	28, // 36: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
+	31, // 37: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
+	29, // 38: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
+	30, // 39: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
+	45, // 40: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
+	51, // 41: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
+	47, // 42: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
+	21, // 43: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
+	32, // 44: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
+	34, // 45: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
+	43, // 46: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
+	36, // 47: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
+	3,  // 48: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
+	5,  // 49: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
+	7,  // 50: kvscout.v1.IndexService.ResetWorker:input_type -> kvscout.v1.ResetWorkerRequest
+	9,  // 51: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
+	11, // 52: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
+	13, // 53: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
+	24, // 54: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
+	33, // 55: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
+	4,  // 56: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
+	6,  // 57: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
+	8,  // 58: kvscout.v1.IndexService.ResetWorker:output_type -> kvscout.v1.ResetWorkerResponse
+	10, // 59: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
+	12, // 60: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
+	14, // 61: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
+	27, // 62: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
+	35, // 63: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
+	56, // [56:64] is the sub-list for method output_type
+	48, // [48:56] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_kvscout_v1_index_proto_init() }
@@ -3111,16 +3290,16 @@ func file_kvscout_v1_index_proto_init() {
 	file_kvscout_v1_types_proto_init()
 	file_kvscout_v1_index_proto_msgTypes[5].OneofWrappers = []any{}
 	file_kvscout_v1_index_proto_msgTypes[7].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[20].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[25].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[34].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[21].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[26].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[35].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kvscout_v1_index_proto_rawDesc), len(file_kvscout_v1_index_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   42,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
