@@ -59,10 +59,11 @@ func (p *player) open(rec *recording.Record) error {
 	if err != nil {
 		return err
 	}
+	f := &feed{Feed: events.NewFeed(w), writer: w}
 	if p.complete[rec.Source] {
-		w.Joined(0, true)
+		f.Begin()
 	}
-	p.feeds[rec.Source] = &feed{Feed: events.NewFeed(w), writer: w}
+	p.feeds[rec.Source] = f
 	return nil
 }
 
