@@ -28,9 +28,10 @@ const (
 
 // quickStore is what a store is made of, in memory that is used again.
 type quickStore struct {
-	keys  []Key
-	parts []part
-	// probes are of its hashes in the source's space, old in space 0 if some of its hashes are there.
+	keys   []Key
+	parts  []part
+	hashes []events.Hash
+	// probes are of hashes in the source's space, none as long as nobody asked; old in space 0, to warm it.
 	probes, old []probe
 	own         bool // the source is to have a space of its own
 	twins       bool
@@ -75,7 +76,7 @@ func (l *Ledger) storeQuickLocked(e *events.Event) bool {
 	}
 	if q.own {
 		l.ownSpaceLocked()
-		q.probes = t.dict.probes(q.probes[:0], e.Hashes, l.space)
+		q.probes = q.probes[:0]
 	}
 	t.dict.twins = t.dict.twins || q.twins
 	fresh := l.storePartsLocked(q, which, e.Hashes)
@@ -151,16 +152,26 @@ func (l *Ledger) warmLocked(q *quickStore, at place, hashes []events.Hash) {
 		sum += uint32(t.dict.group(l.groups[n-1]).n)
 	}
 	t.dict.sink += sum
-	q.probes = t.dict.probes(q.probes[:0], hashes, l.space)
-	if l.claimed {
-		q.old = t.dict.probes(q.old[:0], hashes, 0)
+	if q.probes, q.hashes = q.probes[:0], hashes; !l.cur.inside {
+		l.probeLocked(q)
+	}
+}
+
+// probeLocked makes the probes of a store's hashes, if there are none yet.
+func (l *Ledger) probeLocked(q *quickStore) {
+	if len(q.probes) > 0 {
+		return
+	}
+	q.probes = l.x.chains.dict.probes(q.probes, q.hashes, l.space)
+	if l.claimed { // what it has there is looked for too
+		q.old = l.x.chains.dict.probes(q.old[:0], q.hashes, 0)
 	}
 }
 
 // storePartsLocked makes the source hold the blocks of a store and returns how many of them it did not hold before.
 func (l *Ledger) storePartsLocked(q *quickStore, ln lane, hashes []events.Hash) (fresh int) {
 	t := l.x.chains
-	keys, probes, last := q.keys, q.probes, hashes[len(hashes)-1]
+	keys, done, last := q.keys, 0, hashes[len(hashes)-1]
 	var at place
 	var group uint32
 	for _, p := range q.parts {
@@ -178,17 +189,18 @@ func (l *Ledger) storePartsLocked(q *quickStore, ln lane, hashes []events.Hash) 
 				l.copyLocked(id, pos, pos+n, 1)
 				group = 0
 			} else {
-				group = l.enterHashesLocked(p.kind, id, c, pos, hashes[:n], probes[:n])
+				group = l.enterHashesLocked(q, p.kind, id, c, pos, done, n)
 				t.cover(id, c, l, ln, pos, pos+n)
 				t.used(id, c, pos+n, n)
 				fresh += n
 			}
-			keys, hashes, probes = keys[n:], hashes[n:], probes[n:]
+			keys, done = keys[n:], done+n
 			at = placeAt(id, pos+n)
 			p.n, p.chain, p.pos = p.n-n, id, pos+n // what is left of a sprout sprouts from its end
 		}
 	}
-	l.cur = cursor{ok: true, hash: last, place: at, group: group}
+	id, n := at.split()
+	l.cur = cursor{ok: true, hash: last, place: at, group: group, inside: n < t.slabs.at(id).length()}
 	return fresh
 }
 
@@ -203,16 +215,20 @@ func (t *chains) used(id uint32, c *chain, end, n int) {
 	}
 }
 
-// enterHashesLocked makes the hashes of blocks that the source does not hold yet its simple ones. It returns a group of
+// enterHashesLocked makes n hashes of a store, from one on, of blocks that the source does not hold yet its simple ones. It returns a group of
 // space 0 at or before the last of them, 0 if it does not know one.
-func (l *Ledger) enterHashesLocked(kind partKind, id uint32, c *chain, pos int, hashes []events.Hash, probes []probe) (group uint32) {
+func (l *Ledger) enterHashesLocked(q *quickStore, kind partKind, id uint32, c *chain, pos, from, n int) (group uint32) {
 	d := &l.x.chains.dict
+	hashes := q.hashes[from : from+n]
+	if l.space != 0 || kind != partJoin {
+		l.probeLocked(q)
+	}
 	switch {
 	case l.space != 0:
-		l.appendOwnLocked(id, pos, hashes, probes)
+		l.appendOwnLocked(id, pos, hashes, q.probes[from:from+n])
 		return 0
 	case kind != partJoin:
-		d.appendShared(id, c, pos, hashes, probes)
+		d.appendShared(id, c, pos, hashes, q.probes[from:from+n])
 		return c.last
 	}
 	_, missing, at := d.shares(c, l.groupIn(id), pos, hashes)

@@ -22,6 +22,8 @@ type cursor struct {
 	hash  events.Hash
 	place place
 	group uint32 // of space 0 in which that hash is, 0: not known
+	// inside: the chain went on behind it, so what comes next is likely known.
+	inside bool
 }
 
 // holdsLocked says whether any lane of the source holds the place.
