@@ -22,29 +22,43 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 
 bin := .tools/bin
 
-.PHONY: .venv all help build test test-race nightly soak fuzz bench bench-peers generate generate-check breaking lint vuln demo release clean distclean
+.PHONY: .venv all help build test test-race test-hftokenizers chaos chaos-nightly nightly soak fuzz bench bench-peers e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
 
 all: test lint ## test, then lint (what plain `make` does)
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo 'variables: FUZZTIME=$(FUZZTIME) BENCH=$(BENCH) REPS=$(REPS) MINUTES=$(MINUTES) STEP=$(STEP) PEERS=$(PEERS) TRACE=$(TRACE) TESTFLAGS=$(TESTFLAGS) AGAINST=$(AGAINST) VERSION=$(VERSION)'
 
 build: ## build bin/kvscout
 	CGO_ENABLED=0 go build -trimpath -o bin/kvscout ./cmd/kvscout
 
-# Tests look for Python in KVSCOUT_PYTHON first, so whoever sets it needs no environment of ours.
+# Tests look for Python in KVSCOUT_PYTHON first, so whoever sets it needs no environment of ours. So it is with
+# KVSCOUT_TOKENIZERS and the tokenizers of real models.
 python := $(if $(KVSCOUT_PYTHON),,.venv/.installed)
+tokenizers := $(if $(KVSCOUT_TOKENIZERS),,.tools/tokenizers/.fetched)
 
-test: $(python) ## run every test
+test: $(python) $(tokenizers) ## run every test
 	go test $(TESTFLAGS) ./...
 
 # The packages that start goroutines, tests included. Expanded only where it is used.
 concurrent = $$(grep -rlE --include='*.go' --exclude-dir=gen '^[[:space:]]*go [A-Za-z]|\.(Go|Parallel|RunParallel)\(' . | xargs -rn1 dirname | sort -u)
 
-test-race: $(python) ## run the tests of packages with goroutines under the race detector
+test-race: $(python) $(tokenizers) ## run the tests of packages with goroutines under the race detector
 	CGO_ENABLED=1 go test -race -timeout=15m $(TESTFLAGS) $(concurrent)
+
+chaos: ## 200 simulated engines under faults for two minutes; then the index must equal each engine's cache
+	go test ./test/chaos -v -timeout 10m -args -chaos.engines=200 -chaos.for=2m
+
+chaos-nightly: ## the same for thirty minutes, under the race detector
+	CGO_ENABLED=1 go test -race ./test/chaos -v -timeout 60m -args -chaos.engines=200 -chaos.for=30m -chaos.seed="$$RANDOM"
+
+# TESTFLAGS='-run=^$$ -bench=.' compares the speed of both.
+test-hftokenizers: $(tokenizers) ## build the Rust engine of render/token/hf (needs cargo, g++) and compare both engines
+	tools/libtokenizers.sh .tools/libtokenizers
+	CGO_ENABLED=1 go vet -tags=hftokenizers ./render/token/... ./render/local
+	CGO_ENABLED=1 CGO_LDFLAGS='-L$(CURDIR)/.tools/libtokenizers' go test -tags=hftokenizers $(TESTFLAGS) ./render/token/hf ./render/local
 
 nightly: ## compare the index with its model for MINUTES on new random seeds, in each of six ways
 	go test -v -count=1 -timeout=0 -run='^Test(Model|Rule16)_' ./test/model -args -model.minutes=$(MINUTES)
@@ -52,10 +66,10 @@ nightly: ## compare the index with its model for MINUTES on new random seeds, in
 soak: ## let a day of churn pass over the index in about 5 minutes, and see that its heap stays flat
 	go test -v -count=1 -timeout=30m ./test/soak -args -soak.step=$(STEP)
 
-fuzz: $(python) ## run each fuzz target for FUZZTIME
+fuzz: $(python) $(tokenizers) ## run each fuzz target for FUZZTIME
 	tools/fuzz.sh $(FUZZTIME)
 
-bench: $(python) ## run the benchmarks that match BENCH
+bench: $(python) $(tokenizers) ## run the benchmarks that match BENCH
 	go test -run='^$$' -bench='$(BENCH)' -benchmem $(TESTFLAGS) ./...
 
 bench-peers: build ## measure kvscout and other indexes in turn (needs cargo; TRACE=FILE adds mooncake)
@@ -82,6 +96,9 @@ lint: $(bin)/staticcheck $(bin)/buf ## check formatting, vet, staticcheck, proto
 vuln: $(bin)/govulncheck ## check for known vulnerabilities, if their database can be reached
 	tools/vuln.sh $(bin)/govulncheck
 
+e2e-vllm-render: build ## compare with a real vLLM render server (installs one; VLLM=PROGRAM takes yours); not in CI
+	tools/e2e-vllm-render.sh .tools/vllm-render test/testdata/render/render-vllm-0.32-qwen3.jsonl
+
 demo: build ## show the whole on this machine: simulated engines, a server, scores
 	./examples/demo/demo.sh
 
@@ -98,6 +115,9 @@ distclean: clean ## remove tools and the Python environment too
 
 .venv/.installed: test/requirements.txt tools/venv.sh
 	tools/venv.sh .venv test/requirements.txt
+
+.tools/tokenizers/.fetched: tools/tokenizers.sh
+	tools/tokenizers.sh .tools/tokenizers
 
 # A tool is rebuilt only when its pin may have changed.
 tool_buf                   := github.com/bufbuild/buf/cmd/buf

@@ -10,6 +10,7 @@ type Feed struct {
 	tracker Tracker
 	epoch   string
 	lossy   bool   // batches of this life were lost
+	begun   bool   // this life began before our eyes, and no batch of it was fed yet
 	cursor  uint64 // number it was resumed behind
 	proven  func() // nil once it was called, or never will be
 }
@@ -72,6 +73,7 @@ func (f *Feed) Message(m Message, received time.Time) Step {
 		f.forget()
 		f.sink.Joined(m.Seq, m.Seq == 0)
 	}
+	f.begun = false
 	f.tracker.Accept(m.Seq, m.Payload)
 	if f.lossy {
 		f.sink.State(StateGap, nil)
@@ -98,26 +100,34 @@ func (f *Feed) Behind(last uint64, seen bool) bool {
 }
 
 // Missed says from outside that the source had sent everything up to number last. What was not fed of it is lost, though
-// no later batch shows the hole yet. Before the first message nothing follows from it.
+// no later batch shows the hole yet. Before the first message nothing follows from it, unless the life began before our
+// eyes.
 func (f *Feed) Missed(last uint64) {
-	have, seen := f.tracker.Last()
-	if !seen || last <= have {
+	next := f.Next()
+	if _, seen := f.tracker.Last(); !seen && !f.begun || last < next {
 		return
 	}
-	f.sink.Gap(have+1, last)
+	f.sink.Gap(next, last)
 	f.sink.Joined(last+1, false)
 	f.tracker.Accept(last, nil)
+	f.begun = false
+}
+
+// Begin says from outside that the engine has just started and its cache is empty, before its first batch.
+func (f *Feed) Begin() {
+	f.begun = true
+	f.sink.Joined(0, true)
 }
 
 // Restart says from outside that the engine started again and its cache is empty, before any batch shows it.
 func (f *Feed) Restart() {
 	f.forget()
-	f.sink.Joined(0, true)
+	f.Begin()
 }
 
 // forget ends the life so far.
 func (f *Feed) forget() {
 	f.tracker.Forget()
-	f.lossy, f.proven = false, nil
+	f.lossy, f.begun, f.proven = false, false, nil
 	f.sink.Reset()
 }

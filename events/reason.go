@@ -57,6 +57,8 @@ const (
 	ReasonTopicMismatch
 	// ReasonRankUnknown is a batch that names a rank which no source of the worker has.
 	ReasonRankUnknown
+	// ReasonOverflow is a message dropped because too many wait for a replay. It becomes a hole, which is asked for.
+	ReasonOverflow
 	// ReasonCount is the number of reasons.
 	ReasonCount
 )
@@ -65,7 +67,7 @@ var reasonNames = [ReasonCount]string{
 	"bad_frames", "bad_sequence", "bad_payload", "too_large", "bad_event", "unknown_event", "bad_token", "bad_pairs",
 	"bad_namespace", "bad_block_size", "not_dense", "partial_block", "unknown_block", "unknown_removal", "self_parent",
 	"conflict", "block_size_mismatch", "ambiguous", "orphan_dropped", "adapter_unnamed", "unknown_tier", "duplicate",
-	"stale_publisher", "bad_reply", "topic_mismatch", "rank_unknown",
+	"stale_publisher", "bad_reply", "topic_mismatch", "rank_unknown", "overflow",
 }
 
 func (r Reason) String() string {

@@ -142,9 +142,10 @@ func newBound(d Doubt) Bound {
 
 // doubt sets or lifts reasons. Callers are the goroutine that writes the ledger.
 func (l *Ledger) doubt(d Doubt, on bool) {
-	if on {
+	switch have := l.doubts.Load() & uint32(d); {
+	case on && have != uint32(d):
 		l.doubts.Or(uint32(d))
-	} else {
+	case !on && have != 0:
 		l.doubts.And(^uint32(d))
 	}
 }

@@ -228,6 +228,34 @@ func (d *dict) more(q *search) handle {
 	}
 }
 
+// vacant moves a probe to where its hash can be entered. If the shard has a handle under the hash it is returned, and then
+// the probe may not have moved so far.
+func (d *dict) vacant(hash uint64, p *probe) handle {
+	s := d.shard(p.x)
+	slots := s.slots
+	if len(slots) == 0 {
+		return 0
+	}
+	low := uint32(1)<<s.bits - 1
+	want := uint32(p.x) << s.bits
+	for at := p.at; ; {
+		e := slots[at]
+		if e == 0 {
+			p.at = at
+			return 0
+		}
+		if e&^low == want && e > deadSlot {
+			h := handle(e & low)
+			if g := d.group(uint32(h >> 4)); g.hash[h&15] == hash && g.used>>(h&15)&1 != 0 {
+				return h
+			}
+		}
+		if at++; int(at) == len(slots) {
+			at = 0
+		}
+	}
+}
+
 // enter makes a handle findable, from where its hash is looked for on. The hash is in its group.
 func (d *dict) enter(p probe, h handle) {
 	s := d.shard(p.x)

@@ -33,6 +33,9 @@ type fresh struct {
 	sequence atomic.Uint64
 	heard    atomic.Int64 // Unix nanoseconds; 0 before the first message
 	why      atomic.Pointer[string]
+	ill      atomic.Pointer[string] // what is wrong beside the stream; nil if nothing is known to be
+	lag      atomic.Int64           // nanoseconds from the last message's arrival to its being applied
+	since    atomic.Int64           // Unix nanoseconds of the last change of state
 	// until is when a source that was restored, and of which nothing was heard since, is stale; Unix nanoseconds, 0: it is
 	// no such source.
 	until atomic.Int64
@@ -41,6 +44,7 @@ type fresh struct {
 func (l *Ledger) heard(seq uint64, at time.Time, bytes int) {
 	l.fresh.sequence.Store(seq)
 	l.fresh.heard.Store(at.UnixNano())
+	l.fresh.lag.Store(int64(max(0, time.Since(at))))
 	l.fresh.until.Store(0)
 	l.stats.bytes.Add(uint64(bytes))
 }
@@ -52,6 +56,9 @@ func (l *Ledger) setState(s events.State, why error) {
 	}
 	l.fresh.why.Store(&text)
 	before := events.State(l.fresh.state.Swap(uint32(s)))
+	if before != s {
+		l.fresh.since.Store(time.Now().UnixNano())
+	}
 	if l.src.Events != "" && !connected(before) && connected(s) {
 		l.stats.connections.Add(1)
 	}
@@ -70,11 +77,28 @@ func (l *Ledger) Freshness() Freshness {
 	if why := l.fresh.why.Load(); why != nil {
 		f.Why = *why
 	}
+	if ill := l.fresh.ill.Load(); ill != nil {
+		f.Why = *ill
+	}
 	return f
 }
 
-// state is what the stream told last, unless that has stood for too long.
+func (l *Ledger) setHealth(why error) {
+	var text *string
+	if why != nil {
+		s := why.Error()
+		text = &s
+	}
+	if was := l.fresh.ill.Swap(text); (was == nil) != (text == nil) {
+		l.fresh.since.Store(time.Now().UnixNano())
+	}
+}
+
+// state is what the stream told last, unless that has stood for too long, or what is known beside it says otherwise (rule 12).
 func (l *Ledger) state() events.State {
+	if l.fresh.ill.Load() != nil {
+		return events.StateStale
+	}
 	if u := l.fresh.until.Load(); u != 0 && time.Now().UnixNano() >= u {
 		return events.StateStale
 	}

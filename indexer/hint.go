@@ -7,7 +7,7 @@ import "github.com/kvscout/kvscout/events"
 // ones count too: a request may continue what another one stored in the same step. They stand to the end of the
 // batch, since the eviction that made room for a sparse store may have taken the block's last copy.
 func (l *Ledger) hintLocked(list []events.Event) {
-	if !anyStore(list, shapeSparse) {
+	if len(list) < 2 || !anyStore(list, shapeSparse) {
 		return
 	}
 	for i := range list {

@@ -3,6 +3,7 @@ package indexer
 import (
 	"math/bits"
 	"sync/atomic"
+	"time"
 
 	"github.com/kvscout/kvscout/events"
 )
@@ -53,7 +54,10 @@ type Ledger struct {
 	cur     cursor
 	removed handle // removed last
 	common  *scope // the scope of prompts without a namespace, if it was met
-	seen    []uint64
+	// shape is of the store applied last, into lane shapeLane minus 1.
+	shape     storeShape
+	shapeLane lane
+	seen      []uint64
 }
 
 // block is what a source says about one engine hash.
@@ -84,6 +88,7 @@ func newLedger(x *Index, src events.Source, s slot) *Ledger {
 	if l.compact = x.chains != nil && compact(src); l.compact {
 		l.odd = make(map[place]uint32)
 	}
+	l.fresh.since.Store(time.Now().UnixNano())
 	l.table.Store(newTable(src, nil, 0, nil))
 	l.doubt(DoubtHistory, true)
 	if src.Hides(events.HiddenWindow) {

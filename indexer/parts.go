@@ -40,7 +40,7 @@ func (t *chains) planStore(q *quickStore, at place) {
 // weighPartsLocked says whether the parts of a store are simple, and splits those that the source holds already from
 // those that it does not.
 func (l *Ledger) weighPartsLocked(q *quickStore, ln lane, hashes []events.Hash) bool {
-	probes := q.probes
+	done := 0
 	for i := 0; i < len(q.parts); i++ {
 		p := q.parts[i]
 		if p.kind == partJoin {
@@ -54,8 +54,9 @@ func (l *Ledger) weighPartsLocked(q *quickStore, ln lane, hashes []events.Hash) 
 			}
 			q.parts[i] = p
 		}
-		mine, at := hashes[:p.n], probes[:p.n]
-		hashes, probes = hashes[p.n:], probes[p.n:]
+		from := done
+		mine := hashes[from : from+p.n]
+		done += p.n
 		if p.kind <= partJoin && !l.onlyInLocked(ln, p) {
 			return false
 		}
@@ -65,11 +66,11 @@ func (l *Ledger) weighPartsLocked(q *quickStore, ln lane, hashes []events.Hash) 
 				return false
 			}
 		case partJoin:
-			if !l.mayJoinLocked(q, p, mine, at) {
+			if !l.mayJoinLocked(q, p, from) {
 				return false
 			}
 		default:
-			if !l.newHashesLocked(q, mine, at) {
+			if !l.newHashesLocked(q, from, p.n) {
 				return false
 			}
 		}
@@ -97,6 +98,10 @@ func (l *Ledger) onlyInLocked(ln lane, p part) bool {
 
 // sameHashesLocked says whether the source holds the blocks of a part as simple ones under these hashes.
 func (l *Ledger) sameHashesLocked(p part, hashes []events.Hash) bool {
+	if l.space == 0 && !l.x.chains.dict.twins && len(l.odd) == 0 {
+		same, missing, _ := l.x.chains.dict.shares(l.x.chains.slabs.at(p.chain), l.groupIn(p.chain), p.pos, hashes)
+		return same == len(hashes) && !missing
+	}
 	for i, h := range hashes {
 		if _, at := l.resolveLocked(h.Lo); at != placeAt(p.chain, p.pos+i+1) {
 			return false
@@ -106,7 +111,8 @@ func (l *Ledger) sameHashesLocked(p part, hashes []events.Hash) bool {
 }
 
 // mayJoinLocked says whether blocks that a chain has, and the source does not hold, may become simple ones of the source.
-func (l *Ledger) mayJoinLocked(q *quickStore, p part, hashes []events.Hash, probes []probe) bool {
+func (l *Ledger) mayJoinLocked(q *quickStore, p part, from int) bool {
+	hashes := q.hashes[from : from+p.n]
 	t := l.x.chains
 	c := t.slabs.at(p.chain)
 	for i := 0; i < p.n && len(l.odd) > 0; i++ {
@@ -121,7 +127,7 @@ func (l *Ledger) mayJoinLocked(q *quickStore, p part, hashes []events.Hash, prob
 		}
 		q.own = same < len(hashes)
 	}
-	return l.newHashesLocked(q, hashes, probes)
+	return l.newHashesLocked(q, from, p.n)
 }
 
 // groupIn is a group of the chain's shared hashes at or before the cursor, 0 if it is not known.
@@ -135,9 +141,11 @@ func (l *Ledger) groupIn(id uint32) uint32 {
 	return l.cur.group
 }
 
-// newHashesLocked says whether the source means nothing yet by these hashes, and moves their probes to where they
-// can be entered.
-func (l *Ledger) newHashesLocked(q *quickStore, hashes []events.Hash, probes []probe) bool {
+// newHashesLocked says whether the source means nothing yet by n hashes of a store, from one on, and moves their probes to
+// where they can be entered.
+func (l *Ledger) newHashesLocked(q *quickStore, from, n int) bool {
+	l.probeLocked(q)
+	hashes, probes := q.hashes[from:from+n], q.probes[from:from+n]
 	d := &l.x.chains.dict
 	if l.space != 0 {
 		for i, h := range hashes {
@@ -148,6 +156,9 @@ func (l *Ledger) newHashesLocked(q *quickStore, hashes []events.Hash, probes []p
 		return true
 	}
 	for i, h := range hashes {
+		if d.vacant(h.Lo, &probes[i]) == 0 {
+			continue
+		}
 		s := d.searchFor(h.Lo, probes[i])
 		for at := d.more(&s); at != 0; at = d.more(&s) {
 			g, pos := d.of(at)
@@ -167,6 +178,9 @@ func (l *Ledger) newHashesLocked(q *quickStore, hashes []events.Hash, probes []p
 // ownsLocked says whether a source with a space of its own has a simple block under a hash.
 func (l *Ledger) ownsLocked(hash uint64, p *probe) bool {
 	d := &l.x.chains.dict
+	if d.vacant(hash, p) == 0 && !l.claimed {
+		return false
+	}
 	q := d.searchFor(hash, *p)
 	for at := d.more(&q); at != 0; at = d.more(&q) {
 		if d.group(uint32(at >> 4)).of(l.space) {

@@ -28,9 +28,10 @@ const (
 
 // quickStore is what a store is made of, in memory that is used again.
 type quickStore struct {
-	keys  []Key
-	parts []part
-	// probes are of its hashes in the source's space, old in space 0 if some of its hashes are there.
+	keys   []Key
+	parts  []part
+	hashes []events.Hash
+	// probes are of hashes in the source's space, none as long as nobody asked; old in space 0, to warm it.
 	probes, old []probe
 	own         bool // the source is to have a space of its own
 	twins       bool
@@ -61,27 +62,24 @@ func (l *Ledger) storeQuickLocked(e *events.Event) bool {
 	if !ok {
 		return false
 	}
-	next, g, ok := l.table.Load().learn(e, e.BlockSize)
-	if !ok || next != nil {
+	ln := l.quickLaneLocked(e)
+	if ln == 0 {
 		return false
 	}
-	ln := l.lanes[g*events.TierCount+int(e.Tier)]
-	if ln == 0 {
-		return false // its first block
-	}
+	which := ln - 1
 	t, q := l.x.chains, &l.x.quick
 	l.warmLocked(q, at, e.Hashes)
 	q.keys = appendKeys(q.keys[:0], e, sc.seed)
 	t.planStore(q, at)
-	if !l.weighPartsLocked(q, ln-1, e.Hashes) {
+	if !l.weighPartsLocked(q, which, e.Hashes) {
 		return false
 	}
 	if q.own {
 		l.ownSpaceLocked()
-		q.probes = t.dict.probes(q.probes[:0], e.Hashes, l.space)
+		q.probes = q.probes[:0]
 	}
 	t.dict.twins = t.dict.twins || q.twins
-	fresh := l.storePartsLocked(q, ln-1, e.Hashes)
+	fresh := l.storePartsLocked(q, which, e.Hashes)
 	sc.blocks += fresh
 	l.stats.handles.Add(int64(fresh))
 	l.stats.resident[e.Tier].Add(int64(fresh))
@@ -92,6 +90,33 @@ func (l *Ledger) storeQuickLocked(e *events.Event) bool {
 		l.repeatedLocked()
 	}
 	return true
+}
+
+// quickLaneLocked is the lane of a store plus 1, 0 when the store tells something new of the source.
+func (l *Ledger) quickLaneLocked(e *events.Event) lane {
+	s := storeShape{t: l.table.Load(), size: e.BlockSize, group: e.Group, hasGroup: e.HasGroup, tier: e.Tier, spec: e.Spec, window: e.Window}
+	if l.shape == s {
+		return l.shapeLane
+	}
+	next, g, ok := s.t.learn(e, e.BlockSize)
+	if !ok || next != nil {
+		return 0
+	}
+	ln := l.lanes[g*events.TierCount+int(e.Tier)]
+	if ln != 0 {
+		l.shape, l.shapeLane = s, ln
+	}
+	return ln
+}
+
+// storeShape is what of a store says which lane it is for.
+type storeShape struct {
+	t             *table
+	size          int
+	group, window int
+	hasGroup      bool
+	tier          events.Tier
+	spec          events.SpecKind
 }
 
 // knownOddLocked says whether a hash of the store is one of an odd block, or may be.
@@ -127,16 +152,26 @@ func (l *Ledger) warmLocked(q *quickStore, at place, hashes []events.Hash) {
 		sum += uint32(t.dict.group(l.groups[n-1]).n)
 	}
 	t.dict.sink += sum
-	q.probes = t.dict.probes(q.probes[:0], hashes, l.space)
-	if l.claimed {
-		q.old = t.dict.probes(q.old[:0], hashes, 0)
+	if q.probes, q.hashes = q.probes[:0], hashes; !l.cur.inside {
+		l.probeLocked(q)
+	}
+}
+
+// probeLocked makes the probes of a store's hashes, if there are none yet.
+func (l *Ledger) probeLocked(q *quickStore) {
+	if len(q.probes) > 0 {
+		return
+	}
+	q.probes = l.x.chains.dict.probes(q.probes, q.hashes, l.space)
+	if l.claimed { // what it has there is looked for too
+		q.old = l.x.chains.dict.probes(q.old[:0], q.hashes, 0)
 	}
 }
 
 // storePartsLocked makes the source hold the blocks of a store and returns how many of them it did not hold before.
 func (l *Ledger) storePartsLocked(q *quickStore, ln lane, hashes []events.Hash) (fresh int) {
 	t := l.x.chains
-	keys, probes, last := q.keys, q.probes, hashes[len(hashes)-1]
+	keys, done, last := q.keys, 0, hashes[len(hashes)-1]
 	var at place
 	var group uint32
 	for _, p := range q.parts {
@@ -154,17 +189,18 @@ func (l *Ledger) storePartsLocked(q *quickStore, ln lane, hashes []events.Hash) 
 				l.copyLocked(id, pos, pos+n, 1)
 				group = 0
 			} else {
-				group = l.enterHashesLocked(p.kind, id, c, pos, hashes[:n], probes[:n])
+				group = l.enterHashesLocked(q, p.kind, id, c, pos, done, n)
 				t.cover(id, c, l, ln, pos, pos+n)
 				t.used(id, c, pos+n, n)
 				fresh += n
 			}
-			keys, hashes, probes = keys[n:], hashes[n:], probes[n:]
+			keys, done = keys[n:], done+n
 			at = placeAt(id, pos+n)
 			p.n, p.chain, p.pos = p.n-n, id, pos+n // what is left of a sprout sprouts from its end
 		}
 	}
-	l.cur = cursor{ok: true, hash: last, place: at, group: group}
+	id, n := at.split()
+	l.cur = cursor{ok: true, hash: last, place: at, group: group, inside: n < t.slabs.at(id).length()}
 	return fresh
 }
 
@@ -179,16 +215,20 @@ func (t *chains) used(id uint32, c *chain, end, n int) {
 	}
 }
 
-// enterHashesLocked makes the hashes of blocks that the source does not hold yet its simple ones. It returns a group of
+// enterHashesLocked makes n hashes of a store, from one on, of blocks that the source does not hold yet its simple ones. It returns a group of
 // space 0 at or before the last of them, 0 if it does not know one.
-func (l *Ledger) enterHashesLocked(kind partKind, id uint32, c *chain, pos int, hashes []events.Hash, probes []probe) (group uint32) {
+func (l *Ledger) enterHashesLocked(q *quickStore, kind partKind, id uint32, c *chain, pos, from, n int) (group uint32) {
 	d := &l.x.chains.dict
+	hashes := q.hashes[from : from+n]
+	if l.space != 0 || kind != partJoin {
+		l.probeLocked(q)
+	}
 	switch {
 	case l.space != 0:
-		l.appendOwnLocked(id, pos, hashes, probes)
+		l.appendOwnLocked(id, pos, hashes, q.probes[from:from+n])
 		return 0
 	case kind != partJoin:
-		d.appendShared(id, c, pos, hashes, probes)
+		d.appendShared(id, c, pos, hashes, q.probes[from:from+n])
 		return c.last
 	}
 	_, missing, at := d.shares(c, l.groupIn(id), pos, hashes)
@@ -239,18 +279,7 @@ func (l *Ledger) quickParentLocked(e *events.Event) (*scope, place, bool) {
 // loopsQuick is loops for hashes that are integers, in memory that is used again.
 func (l *Ledger) loopsQuick(e *events.Event) bool {
 	if len(e.Hashes) <= 16 {
-		for i := range e.Hashes {
-			h := e.Hashes[i].Lo
-			if e.HasParent && h == e.Parent.Lo {
-				return true
-			}
-			for j := range i {
-				if e.Hashes[j].Lo == h {
-					return true
-				}
-			}
-		}
-		return false
+		return mayRepeat(e) && repeats(e)
 	}
 	size := 2 << bits.Len(uint(len(e.Hashes)+1)) // at most half full
 	l.seen = slices.Grow(l.seen[:0], size)[:size]
@@ -264,6 +293,40 @@ func (l *Ledger) loopsQuick(e *events.Event) bool {
 			return true
 		}
 		zero = zero || h.Lo == 0 // which marks what is free
+	}
+	return false
+}
+
+// mayRepeat says whether two of a few hashes, or one and the parent's, agree in eight bits.
+func mayRepeat(e *events.Event) bool {
+	var seen [4]uint64
+	if e.HasParent {
+		x := e.Parent.Lo * 0x9E3779B97F4A7C15
+		seen[x>>62] = 1 << (x >> 56 & 63)
+	}
+	for i := range e.Hashes {
+		x := e.Hashes[i].Lo * 0x9E3779B97F4A7C15
+		word, one := &seen[x>>62], uint64(1)<<(x>>56&63)
+		if *word&one != 0 {
+			return true
+		}
+		*word |= one
+	}
+	return false
+}
+
+// repeats says whether two of a few hashes, or one and the parent's, are equal.
+func repeats(e *events.Event) bool {
+	for i := range e.Hashes {
+		h := e.Hashes[i].Lo
+		if e.HasParent && h == e.Parent.Lo {
+			return true
+		}
+		for j := range i {
+			if e.Hashes[j].Lo == h {
+				return true
+			}
+		}
 	}
 	return false
 }

@@ -22,6 +22,8 @@ type cursor struct {
 	hash  events.Hash
 	place place
 	group uint32 // of space 0 in which that hash is, 0: not known
+	// inside: the chain went on behind it, so what comes next is likely known.
+	inside bool
 }
 
 // holdsLocked says whether any lane of the source holds the place.
@@ -308,5 +310,7 @@ const blockBytes = 324
 // weighLocked notes how much memory the book takes.
 func (l *Ledger) weighLocked() {
 	n := len(l.blocks)*blockBytes + (cap(l.chains)+cap(l.groups))*4 + len(l.more)*64
-	l.stats.memory.Store(int64(n))
+	if l.stats.memory.Load() != int64(n) {
+		l.stats.memory.Store(int64(n))
+	}
 }

@@ -2,6 +2,7 @@ package indexer
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/kvscout/kvscout/events"
 )
@@ -50,6 +51,10 @@ type SourceStats struct {
 	Resident [events.TierCount]int
 	// OrphanStores and OrphanBlocks wait for a parent now; OrphansDropped were given up.
 	OrphanStores, OrphanBlocks, OrphansDropped int
+	// Lag is the time from the arrival of the last message to its being applied, 0 before the first; Since is when the
+	// state of freshness last changed.
+	Lag   time.Duration
+	Since time.Time
 	// BlockSizes that the source uses now, in tokens.
 	BlockSizes []int
 	Bound      Bound
@@ -72,6 +77,8 @@ func (l *Ledger) Stats() SourceStats {
 		Resets:         c.resets.Load(),
 		Handles:        int(c.handles.Load()),
 		OrphansDropped: int(c.orphansDropped.Load()),
+		Lag:            time.Duration(l.fresh.lag.Load()),
+		Since:          time.Unix(0, l.fresh.since.Load()),
 		BlockSizes:     l.blockSizes(),
 		Bound:          l.bound(&Query{}),
 	}

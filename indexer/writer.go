@@ -32,9 +32,10 @@ type Writer struct {
 	wasPartial bool
 	unproven   atomic.Bool
 
-	mu     sync.Mutex      // guards ranks and closed; taken before the index's
+	mu     sync.Mutex      // guards ranks, closed and ill; taken before the index's
 	ranks  map[int]*Ledger // of other ranks than the stream's
 	closed bool
+	ill    error // what Health noted last
 }
 
 // maxWireRanks bounds the ranks that one stream may name beside its own.
@@ -110,6 +111,7 @@ func (w *Writer) of(b *events.Batch) *Ledger {
 		if l, err := w.x.Open(src); err == nil {
 			l.doubt(DoubtHistory, w.partial.Load())
 			l.setState(events.State(w.main.fresh.state.Load()), nil)
+			l.setHealth(w.ill)
 			w.ranks[b.Rank] = l
 			return l
 		}
@@ -167,6 +169,20 @@ func (w *Writer) Gap(from, to uint64) {
 func (w *Writer) State(s events.State, why error) {
 	w.each(func(l *Ledger) { l.setState(s, why) })
 }
+
+// Health notes what is wrong with the worker beside its stream, nil if nothing is known to be. While something is, the
+// source is stale. It may be called from any goroutine.
+func (w *Writer) Health(why error) {
+	w.mu.Lock()
+	w.ill = why
+	w.mu.Unlock()
+	w.each(func(l *Ledger) { l.setHealth(why) })
+}
+
+// Empty drops what the source is known to hold, on somebody's word that its engine holds nothing. What that word is worth
+// only the engine's next clear shows, so that until then the history counts as incomplete. It may be called from any
+// goroutine.
+func (w *Writer) Empty() { w.each(func(l *Ledger) { l.drop(false) }) }
 
 // Reject counts something not applied.
 func (w *Writer) Reject(r events.Reason) { w.main.Reject(r) }

@@ -90,7 +90,7 @@ func TestRule14_NoAnswerBecomesAnEmptyPrompt(t *testing.T) {
 	}{{"chat", false, noAnswers}, {"completions", true, noLists}} {
 		for name, body := range c.bodies {
 			t.Run(c.kind+"/"+name, func(t *testing.T) {
-				prompts, err := decodeAnswer(strings.NewReader(body), c.list, wide)
+				prompts, err := decode(strings.NewReader(body), c.list, wide)
 				if !errors.Is(err, ErrContract) || prompts != nil {
 					t.Errorf("got %v, %v, want ErrContract", prompts, err)
 				}
@@ -117,7 +117,7 @@ func TestDecodeAnswer_Accepts(t *testing.T) {
 				if r == "whole" {
 					in = strings.NewReader(body)
 				}
-				got, err := decodeAnswer(in, false, wide)
+				got, err := decode(in, false, wide)
 				if diff := cmp.Diff([]Prompt{{Tokens: []uint32{0, 7, 1<<31 - 1}}}, got); err != nil || diff != "" {
 					t.Errorf("err %v, differs:\n%s", err, diff)
 				}
@@ -148,7 +148,7 @@ func TestRule17_AnswersAreBounded(t *testing.T) {
 		"modalities":             {features(`{` + strings.Join(modalities, ",") + `}`), false, ErrTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := decodeAnswer(strings.NewReader(c.body), c.list, limits{tokens: 3, prompts: 2})
+			_, err := decode(strings.NewReader(c.body), c.list, limits{tokens: 3, prompts: 2})
 			if !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
@@ -166,7 +166,7 @@ func TestDecodeAnswer_Case157_CacheNotRead(t *testing.T) {
 		`{"token_ids":[1],"sampling_params":[]}`:                                                     false,
 		`{"token_ids":[1]}`:                                                                          false,
 	} {
-		got, err := decodeAnswer(strings.NewReader(body), false, wide)
+		got, err := decode(strings.NewReader(body), false, wide)
 		if err != nil || got[0].SkipsPrefixCache != want {
 			t.Errorf("%s: got %+v, %v, want %v", body, got, err, want)
 		}
@@ -179,7 +179,7 @@ func TestDecodeAnswer_KeepsReadErrors(t *testing.T) {
 	body := `{"token_ids":[1,2,3],"model":"m","features":{"mm_hashes":{"image":["\u0061"]},"mm_placeholders":{"image":[{"offset":1,"length":1}]}},"x":[true,1.5e3]`
 	for n := range len(body) {
 		in := io.MultiReader(strings.NewReader(body[:n]), iotest.ErrReader(broken))
-		_, err := decodeAnswer(in, false, wide)
+		_, err := decode(in, false, wide)
 		if !errors.Is(err, broken) {
 			t.Fatalf("after %d bytes: got %v, want the read error", n, err)
 		}

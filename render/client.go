@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,10 +21,18 @@ type Client struct {
 	transport http.RoundTripper
 	owned     *http.Transport // transport if it is the client's own, else nil
 	gate      *gate
+	breaker   *breaker
+	probed    atomic.Pointer[Error] // the fault that the last probe of Watch found, nil for none
+	tokenizes atomic.Bool           // the server has no render routes but pathTokenize
 	counters  counters
+
+	fingerprint atomic.Pointer[string] // of the last answer; nil before it
 }
 
-var _ Renderer = (*Client)(nil)
+var (
+	_ Renderer = (*Client)(nil)
+	_ Checker  = (*Client)(nil)
+)
 
 // NewClient makes a client. It connects to nothing yet. It errs with ErrOptions, naming every fault.
 func NewClient(opts Options) (*Client, error) {
@@ -40,6 +50,7 @@ func NewClient(opts Options) (*Client, error) {
 		name:      opts.Protocol + "@" + base.Host,
 		transport: opts.Transport,
 		gate:      newGate(opts.Concurrency, opts.Queue),
+		breaker:   newBreaker(opts.BreakAfter, opts.BreakFor),
 	}
 	if c.transport == nil {
 		c.owned = newTransport(opts.Concurrency)
@@ -76,32 +87,49 @@ func (c *Client) Close() {
 func (c *Client) Render(ctx context.Context, req Request) (Result, error) {
 	start := time.Now()
 	c.counters.calls.Add(1)
-	prompts, err := c.render(ctx, req)
+	got, err := c.render(ctx, req)
 	c.counters.ended(err)
 	if err != nil {
 		return Result{}, err
 	}
-	return Result{Prompts: prompts, Renderer: c.name, Duration: time.Since(start)}, nil
+	if last := c.fingerprint.Load(); last == nil || *last != got.fingerprint {
+		c.fingerprint.Store(&got.fingerprint)
+	}
+	return Result{Prompts: got.prompts, Renderer: c.name, Fingerprint: got.fingerprint, Duration: time.Since(start)}, nil
 }
 
-func (c *Client) render(ctx context.Context, req Request) ([]Prompt, error) {
+// rendered is what an answer says.
+type rendered struct {
+	prompts     []Prompt
+	fingerprint string
+}
+
+func (c *Client) render(ctx context.Context, req Request) (got rendered, err error) {
 	switch {
 	case req.Path != PathChat && req.Path != PathCompletions:
-		return nil, failf(ReasonPath, "%.100q is neither %s nor %s", req.Path, PathChat, PathCompletions)
+		return got, failf(ReasonPath, "%.100q is neither %s nor %s", req.Path, PathChat, PathCompletions)
 	case int64(len(req.Body)) > c.opts.MaxBody:
-		return nil, failf(ReasonBodyTooLarge, "%d bytes, limit %d", len(req.Body), c.opts.MaxBody)
+		return got, failf(ReasonBodyTooLarge, "%d bytes, limit %d", len(req.Body), c.opts.MaxBody)
 	}
-	callCtx, cancel := context.WithTimeout(ctx, c.patience(req.Body))
+	done, err := c.breaker.allow()
+	if err != nil {
+		return got, err
+	}
+	patience := c.patience(req.Body)
+	callCtx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	// A caller that gives less time than the renderer may take, or media to fetch, says nothing of the renderer's health.
+	own, _ := ctx.Deadline()
+	fair := patience == c.opts.Timeout && (own.IsZero() || time.Until(own) > patience)
+	defer func() { done(err, fair) }()
 	if err := c.enter(ctx, callCtx); err != nil {
-		return nil, err
+		return got, err
 	}
 	defer c.gate.leave()
-	prompts, err := c.exchange(callCtx, req)
-	if err != nil {
-		return nil, typed(ctx, callCtx, err)
+	if got, err = c.ask(callCtx, req); err != nil {
+		return got, typed(ctx, callCtx, err)
 	}
-	return prompts, nil
+	return got, nil
 }
 
 // mediaHints are the keys of content parts that carry media. In user text they only lengthen the deadline.
@@ -109,12 +137,14 @@ var mediaHints = [][]byte{
 	[]byte(`"image_url"`), []byte(`"input_audio"`), []byte(`"audio_url"`), []byte(`"video_url"`),
 }
 
+func hasMedia(body []byte) bool {
+	return slices.ContainsFunc(mediaHints, func(hint []byte) bool { return bytes.Contains(body, hint) })
+}
+
 // patience is the longest a call with this body may last.
 func (c *Client) patience(body []byte) time.Duration {
-	for _, hint := range mediaHints {
-		if bytes.Contains(body, hint) {
-			return c.opts.MediaTimeout
-		}
+	if hasMedia(body) {
+		return c.opts.MediaTimeout
 	}
 	return c.opts.Timeout
 }
@@ -152,14 +182,3 @@ func typed(ctx, callCtx context.Context, err error) error {
 }
 
 func canceled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
-
-// Health asks whether the renderer is up: GET /health. It errs as Render does, is bounded by Options.Timeout, takes no
-// slot and shows in no counter.
-func (c *Client) Health(ctx context.Context) error {
-	callCtx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
-	defer cancel()
-	if err := c.probe(callCtx); err != nil {
-		return typed(ctx, callCtx, err)
-	}
-	return nil
-}

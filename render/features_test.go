@@ -39,7 +39,7 @@ func TestDecodeAnswer_Features(t *testing.T) {
 				`{"token_ids":[1,2,3,4,5,6,7],"features":` + c.features + `}`,
 				`{"features":` + c.features + `,"token_ids":[1,2,3,4,5,6,7]}`,
 			} {
-				got, err := decodeAnswer(strings.NewReader(body), false, wide)
+				got, err := decode(strings.NewReader(body), false, wide)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -84,7 +84,7 @@ func TestDecodeAnswer_FeaturesRefused(t *testing.T) {
 		"null place":          placed(`null`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := decodeAnswer(strings.NewReader(`{"token_ids":[1,2,3],"features":`+features+`}`), false, wide)
+			_, err := decode(strings.NewReader(`{"token_ids":[1,2,3],"features":`+features+`}`), false, wide)
 			if !errors.Is(err, ErrContract) {
 				t.Errorf("got %v, want ErrContract", err)
 			}

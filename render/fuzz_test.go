@@ -30,8 +30,8 @@ func FuzzDecodeResponse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte, list bool) {
 		_ = decodeRefusal(bytes.NewReader(body))
-		got, err := decodeAnswer(bytes.NewReader(body), list, wide)
-		slow, slowErr := decodeAnswer(iotest.OneByteReader(bytes.NewReader(body)), list, wide)
+		got, err := decode(bytes.NewReader(body), list, wide)
+		slow, slowErr := decode(iotest.OneByteReader(bytes.NewReader(body)), list, wide)
 		if diff := cmp.Diff(got, slow); diff != "" || (err == nil) != (slowErr == nil) {
 			t.Fatalf("one by one: %v, %v\n%s", err, slowErr, diff)
 		}
@@ -87,7 +87,7 @@ func BenchmarkDecodeAnswer(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := decodeAnswer(bytes.NewReader(body), false, limits{tokens: DefaultMaxTokens, prompts: 1}); err != nil {
+		if _, err := decode(bytes.NewReader(body), false, limits{tokens: DefaultMaxTokens, prompts: 1}); err != nil {
 			b.Fatal(err)
 		}
 	}

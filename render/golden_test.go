@@ -51,8 +51,8 @@ func asJSON(t *testing.T, v any) string {
 func goldenServer(t *testing.T, g *golden) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		got, err := io.ReadAll(r.Body)
-		if err != nil || !bytes.Equal(got, g.body()) {
-			t.Errorf("%s: server got another body (%v):\n got %q\nwant %q", g.Name, err, got, g.body())
+		if err != nil || !bytes.Equal(got, g.overHTTP()) {
+			t.Errorf("%s: server got another body (%v):\n got %q\nwant %q", g.Name, err, got, g.overHTTP())
 		}
 		if r.Method != http.MethodPost || r.URL.Path != g.Path+"/render" {
 			t.Errorf("%s: server got %s %s", g.Name, r.Method, r.URL.Path)

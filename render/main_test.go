@@ -119,3 +119,17 @@ func within(t testing.TB, d time.Duration) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// decode reads an answer of vLLM's form.
+func decode(r io.Reader, list bool, lim limits) ([]Prompt, error) {
+	prompts, _, err := decodeAnswer(r, form{protocol: protocols[ProtocolVLLM], list: list}, lim)
+	return prompts, err
+}
+
+// overHTTP is what a client for vLLM sends of a recorded body: the body, but that it asks for no media tensors.
+func (g golden) overHTTP() []byte {
+	if body := g.body(); bytes.Contains(body, []byte(`"image_url"`)) {
+		return append([]byte(`{"return_mm_kwargs":false,`), body[1:]...)
+	}
+	return g.body()
+}

@@ -5,20 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
 // ErrOptions is a configuration that cannot be used.
 var ErrOptions = errors.New("bad renderer options")
-
-// ProtocolVLLM is the render service of vLLM: "vllm launch render", or "vllm serve --enable-scale-out".
-const ProtocolVLLM = "vllm-render"
-
-// protocols lists what Options.Protocol may be.
-var protocols = []string{ProtocolVLLM}
 
 // Defaults of Options.
 const (
@@ -31,6 +23,8 @@ const (
 	DefaultMaxPrompts  = 128
 	DefaultConcurrency = 64
 	DefaultQueue       = 1024
+	DefaultBreakAfter  = 10
+	DefaultBreakFor    = 5 * time.Second
 )
 
 // Options configure a Client. Zero means the default, except for URL and Protocol, which must be given.
@@ -38,7 +32,7 @@ type Options struct {
 	// URL is the renderer's base, as "http://host:8000" or "https://host/base". The render path is appended to it.
 	// It has no user, no query and no fragment.
 	URL string
-	// Protocol is ProtocolVLLM.
+	// Protocol is one of Protocols.
 	Protocol string
 	// Timeout bounds a whole call, waiting included. A shorter deadline of the context counts.
 	Timeout time.Duration
@@ -57,6 +51,10 @@ type Options struct {
 	Concurrency int
 	// Queue bounds the calls that wait for one of those.
 	Queue int
+	// BreakAfter is how many faults of the renderer in a row open the circuit: for BreakFor no call is sent, then one,
+	// and if that goes well the circuit is closed again.
+	BreakAfter int
+	BreakFor   time.Duration
 	// Transport carries the requests; nil for one of the client's own: HTTP/1.1, kept connections, no proxy.
 	// It need not decompress: no compression is asked for.
 	Transport http.RoundTripper
@@ -82,6 +80,8 @@ func (o Options) withDefaults() Options {
 	o.MaxPrompts = orDefault(o.MaxPrompts, DefaultMaxPrompts)
 	o.Concurrency = orDefault(o.Concurrency, DefaultConcurrency)
 	o.Queue = orDefault(o.Queue, DefaultQueue)
+	o.BreakAfter = orDefault(o.BreakAfter, DefaultBreakAfter)
+	o.BreakFor = orDefault(o.BreakFor, DefaultBreakFor)
 	return o
 }
 
@@ -89,8 +89,8 @@ func (o Options) withDefaults() Options {
 func (o Options) Validate() error {
 	_, err := parseBase(o.URL)
 	errs := []error{err}
-	if !slices.Contains(protocols, o.Protocol) {
-		errs = append(errs, fmt.Errorf("%w: protocol %q is not known, known are %s", ErrOptions, o.Protocol, strings.Join(protocols, ", ")))
+	if _, known := protocols[o.Protocol]; !known {
+		errs = append(errs, fmt.Errorf("%w: protocol %q is not known, known are %s", ErrOptions, o.Protocol, knownProtocols()))
 	}
 	for _, f := range []struct {
 		name  string
@@ -99,6 +99,7 @@ func (o Options) Validate() error {
 		{"timeout", int64(o.Timeout)}, {"media timeout", int64(o.MediaTimeout)}, {"max body", o.MaxBody},
 		{"max response", o.MaxResponse}, {"max tokens", int64(o.MaxTokens)}, {"max prompts", int64(o.MaxPrompts)},
 		{"concurrency", int64(o.Concurrency)}, {"queue", int64(o.Queue)},
+		{"break after", int64(o.BreakAfter)}, {"break for", int64(o.BreakFor)},
 	} {
 		if f.value < 0 {
 			errs = append(errs, fmt.Errorf("%w: %s %d is negative", ErrOptions, f.name, f.value))

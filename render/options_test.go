@@ -8,7 +8,7 @@ import (
 
 // TestNewClient_Case115_ProtocolIsUsed: an unknown protocol is refused at the start, naming the known ones.
 func TestNewClient_Case115_ProtocolIsUsed(t *testing.T) {
-	for _, protocol := range []string{"", "sglang-renderer", "trtllm-render", "typo", "VLLM-render"} {
+	for _, protocol := range []string{"", "sglang", "trtllm", "typo", "VLLM-render"} {
 		_, err := NewClient(Options{URL: "http://h:1", Protocol: protocol})
 		if !errors.Is(err, ErrOptions) || !strings.Contains(err.Error(), ProtocolVLLM) {
 			t.Errorf("%q: got %v", protocol, err)

@@ -33,13 +33,22 @@ const (
 	ReasonContract
 	// ReasonTooLarge: an answer over Options.MaxResponse, MaxTokens, MaxPrompts or a fixed limit.
 	ReasonTooLarge
+	// ReasonUntrusted: the renderer gave ids and says that the engine may run others (trtllm-render's tokens_trusted).
+	ReasonUntrusted
+	// ReasonNotExact: the request cannot be rendered exactly in process; the detail names what can. The renderer is well.
+	ReasonNotExact
+	// ReasonUnusable: the model's files cannot be used: missing, damaged, or of a kind that cannot be rendered in process.
+	ReasonUnusable
+	// ReasonNoRenderer: no renderer is configured for the model.
+	ReasonNoRenderer
 	// ReasonCount is the number of reasons.
 	ReasonCount
 )
 
 var reasonNames = [ReasonCount]string{
 	"path", "header", "body_too_large", "bad_request", "unknown_model", "scale_out_disabled", "no_route",
-	"unauthorized", "overloaded", "down", "timeout", "contract", "too_large",
+	"unauthorized", "overloaded", "down", "timeout", "contract", "too_large", "untrusted", "not_exact", "unusable",
+	"no_renderer",
 }
 
 func (r Reason) String() string {
@@ -64,9 +73,14 @@ var (
 	ErrTimeout          = errors.New("renderer took too long")
 	ErrContract         = errors.New("renderer answered in an unknown form")
 	ErrTooLarge         = errors.New("rendered prompt is too large")
+	ErrUntrusted        = errors.New("renderer does not vouch for its tokens")
+	ErrNotExact         = errors.New("request cannot be rendered exactly in process")
+	ErrUnusable         = errors.New("model files cannot be used")
+	ErrNoRenderer       = errors.New("no renderer is configured for the model")
 )
 
 var sentinels = [ReasonCount]error{
 	ErrPath, ErrHeader, ErrBodyTooLarge, ErrBadRequest, ErrUnknownModel, ErrScaleOutDisabled, ErrNoRoute,
-	ErrUnauthorized, ErrOverloaded, ErrDown, ErrTimeout, ErrContract, ErrTooLarge,
+	ErrUnauthorized, ErrOverloaded, ErrDown, ErrTimeout, ErrContract, ErrTooLarge, ErrUntrusted,
+	ErrNotExact, ErrUnusable, ErrNoRenderer,
 }

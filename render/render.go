@@ -18,8 +18,17 @@ type Renderer interface {
 	Render(ctx context.Context, req Request) (Result, error)
 }
 
+// Checker is a Renderer that knows how it does.
+type Checker interface {
+	// Ready is nil, or why the next render would fail, as an *Error.
+	Ready() error
+}
+
 // Request is a completion call as the engine would get it.
 type Request struct {
+	// Model is the model's name as kvscout knows it, which may be none that the body says. It chooses the renderer and is
+	// not sent.
+	Model string
 	// Path is PathChat or PathCompletions.
 	Path string
 	// Body is the JSON body, used byte for byte. It may be anything: judging it is the renderer's work.
@@ -39,6 +48,8 @@ type Result struct {
 	Fingerprint string
 	// Duration is how long the render took, waiting for a free slot included.
 	Duration time.Duration
+	// Cached: the result was at hand. Prompts of such a result are shared and must not be changed.
+	Cached bool
 }
 
 // Prompt is one prompt in tokens.

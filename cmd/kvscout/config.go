@@ -87,4 +87,4 @@ func setFlag(flags *pflag.FlagSet, f *pflag.Flag, values []string) error {
 }
 
 // secretFlags are flags whose values are never shown.
-var secretFlags = map[string]bool{"cache-salt": true, "extra-key": true}
+var secretFlags = map[string]bool{"cache-salt": true, "extra-key": true, "header": true}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kvscout/kvscout/events"
-	"github.com/kvscout/kvscout/indexer/ingest"
+	"github.com/kvscout/kvscout/events/discover"
 )
 
 // resolve reads the settings of a server as runServe does.
@@ -222,17 +222,18 @@ func TestExampleFile(t *testing.T) {
 	}
 	second := vllm
 	second.Rank, second.Events, second.Replay = 1, "tcp://10.0.0.7:5558", "tcp://10.0.0.7:5658"
-	want := []ingest.Worker{
+	want := []discover.Worker{
 		{
-			ID: "10.0.0.7:8000", Model: "Qwen/Qwen3-8B", Aliases: []string{"qwen3"}, Adapters: []string{"support-lora"}, Role: ingest.RolePrefill,
+			ID: "10.0.0.7:8000", Model: "Qwen/Qwen3-8B", Aliases: []string{"qwen3"}, Adapters: []string{"support-lora"}, Role: "prefill", Fingerprint: "9f86d0",
 			Labels: map[string]string{"zone": "a", "gpu": "h100"}, Sources: []events.Source{vllm, second},
 		},
 		{
-			ID: "10.0.0.8:30000", Model: "Qwen/Qwen3-8B", Role: ingest.RoleDecode, Sources: []events.Source{{
+			ID: "10.0.0.8:30000", Model: "Qwen/Qwen3-8B", Role: "decode", Sources: []events.Source{{
 				Worker: "10.0.0.8:30000", Engine: events.EngineSGLang, Model: "Qwen/Qwen3-8B", Events: "tcp://10.0.0.8:5557",
 				Replay: "tcp://10.0.0.8:5657", PairKeys: true, HashFormat: "dynamo", Unpublished: []events.Hidden{events.HiddenWindow},
 			}},
 		},
+		{ID: "10.0.0.11:8000", URL: "http://10.0.0.11:8000", Sources: []events.Source{{Worker: "10.0.0.11:8000"}}},
 		{ID: "w3", Model: "other", Sources: []events.Source{
 			{Worker: "w3", Engine: events.EngineVLLM, Model: "other", Events: "tcp://10.0.0.9:6000"},
 			{Worker: "w3", Rank: 1, Engine: events.EngineVLLM, Model: "other", Events: "tcp://10.0.0.9:6100"},

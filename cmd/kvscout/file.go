@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/kvscout/kvscout/indexer/ingest"
+	"github.com/kvscout/kvscout/events/discover"
 )
 
 // maxFileBytes bounds files that are read whole: configuration, token ids, bodies.
@@ -49,20 +49,27 @@ func fileName(path string) string {
 
 // applyFile reads the YAML file at path: its keys are the names of flags, and set those that were not set otherwise;
 // "workers" lists workers, which it returns. Whatever it does not know is an error that names key and line (case 149).
-func applyFile(flags *pflag.FlagSet, path string) ([]ingest.Worker, error) {
+func applyFile(flags *pflag.FlagSet, path string) ([]discover.Worker, error) {
 	data, err := readBounded(path, nil)
 	if err != nil {
 		return nil, misuse("config: %w", err)
 	}
-	root, err := parseYAML(data)
+	workers, err := readFile(flags, data)
 	if err != nil {
 		return nil, misuse("config %s: %w", path, err)
 	}
-	f := configFile{flags: flags}
-	if err := f.read(root); err != nil {
-		return nil, misuse("config %s: %w", path, err)
+	return workers, nil
+}
+
+// readFile is applyFile for the content of a file.
+func readFile(flags *pflag.FlagSet, data []byte) ([]discover.Worker, error) {
+	root, err := parseYAML(data)
+	if err != nil {
+		return nil, err
 	}
-	return f.workers, nil
+	f := configFile{flags: flags}
+	err = f.read(root)
+	return f.workers, err
 }
 
 // parseYAML reads the one document of a file; nil for an empty one.
@@ -83,7 +90,7 @@ func parseYAML(data []byte) (*yaml.Node, error) {
 // configFile applies a parsed file to flags.
 type configFile struct {
 	flags   *pflag.FlagSet
-	workers []ingest.Worker
+	workers []discover.Worker
 }
 
 func (c *configFile) read(root *yaml.Node) error {

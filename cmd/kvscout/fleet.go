@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/discover"
 	"github.com/kvscout/kvscout/indexer/ingest"
 )
 
@@ -25,7 +26,7 @@ func parseSources(specs []string) ([]events.Source, error) {
 }
 
 // assemble makes the workers of a server from the file's and those of --source, and reports everything wrong with them.
-func assemble(fromFile []ingest.Worker, specs []string) ([]ingest.Worker, error) {
+func assemble(fromFile []discover.Worker, specs []string) ([]discover.Worker, error) {
 	sources, err := parseSources(specs)
 	if err != nil {
 		return nil, err
@@ -35,21 +36,24 @@ func assemble(fromFile []ingest.Worker, specs []string) ([]ingest.Worker, error)
 		return nil, err
 	}
 	var faults []error
-	for _, w := range workers {
+	for _, g := range workers {
+		w := discover.Worker{ID: g.ID, Model: g.Model, Sources: g.Sources}
 		if fromFile, err = addWorker(fromFile, w); err != nil {
 			faults = append(faults, fmt.Errorf("worker %q: %w", w.ID, err))
 		}
 	}
+	var all []events.Source
 	for _, w := range fromFile {
-		if w.Model == "" {
+		all = append(all, w.Sources...)
+		if w.Model == "" && w.URL == "" {
 			faults = append(faults, fmt.Errorf("worker %q: model is missing", w.ID))
 		}
 	}
-	return fromFile, errors.Join(append(faults, checkEndpoints(fromFile))...)
+	return fromFile, errors.Join(append(faults, checkEndpoints(all))...)
 }
 
 // checkListen refuses event endpoints that are to be bound on the port of the server itself.
-func checkListen(listen string, workers []ingest.Worker) error {
+func checkListen(listen string, workers []discover.Worker) error {
 	_, port, err := net.SplitHostPort(listen)
 	if err != nil || port == "0" {
 		return nil // a socket, a port that is free, or an address that Listen will refuse
@@ -71,7 +75,7 @@ func checkListen(listen string, workers []ingest.Worker) error {
 
 // checkEndpoints refuses endpoints that two sources, or events and replay of one, would share (case 150). Events of two
 // sources may share one if their topics differ.
-func checkEndpoints(workers []ingest.Worker) error {
+func checkEndpoints(sources []events.Source) error {
 	type user struct{ source, use, topic string }
 	users := make(map[events.Endpoint][]user)
 	var faults []error
@@ -94,11 +98,9 @@ func checkEndpoints(workers []ingest.Worker) error {
 		}
 		users[e] = append(users[e], u)
 	}
-	for _, w := range workers {
-		for _, s := range w.Sources {
-			add(s.Events, user{s.ID(), "events", s.Topic})
-			add(s.Replay, user{s.ID(), "replay", ""})
-		}
+	for _, s := range sources {
+		add(s.Events, user{s.ID(), "events", s.Topic})
+		add(s.Replay, user{s.ID(), "replay", ""})
 	}
 	return errors.Join(faults...)
 }

@@ -97,12 +97,18 @@ func (o *scopeOptions) readHashes(stdin io.Reader) (*kvscoutv1.BlockHashes, erro
 type requestOptions struct {
 	scopeOptions
 	body, path, prompt string
+	headers            []string
+	promptIndex        uint32
+	returnTokens       bool
 }
 
 func (o *requestOptions) register(f *pflag.FlagSet) {
 	o.scopeOptions.register(f)
 	f.StringVar(&o.body, "body", "", "`FILE` with the HTTP body that the engine would get; - is standard input; the server needs a renderer (default: none)")
 	f.StringVar(&o.path, "path", render.PathChat, "HTTP path that --body would be sent to")
+	f.StringArrayVar(&o.headers, "header", nil, "`NAME=VALUE` of a header that --body would be sent with, such as the tenant's; may be repeated (default: none)")
+	f.Uint32Var(&o.promptIndex, "prompt-index", 0, "which prompt of a --body of several is rated, from 0 (default: one of several is refused)")
+	f.BoolVar(&o.returnTokens, "return-tokens", false, "have the prompt's tokens in the answer, for --json")
 	f.StringVar(&o.prompt, "prompt", "", "`TEXT` of the prompt, sent as a body of "+render.PathCompletions+"; the server needs a renderer (default: none)")
 }
 
@@ -121,7 +127,12 @@ func (o *requestOptions) request(stdin io.Reader, set func(string) bool) (*kvsco
 	if err != nil {
 		return nil, err
 	}
-	req := &kvscoutv1.ScoreRequest{Model: o.model, Adapter: o.adapter, CacheSalt: salt, ExtraKey: o.extraKey}
+	req := &kvscoutv1.ScoreRequest{
+		Model: o.model, Adapter: o.adapter, CacheSalt: salt, ExtraKey: o.extraKey, ReturnTokens: o.returnTokens,
+	}
+	if set("prompt-index") {
+		req.PromptIndex = &o.promptIndex
+	}
 	if req.Tokens, err = o.readTokens(stdin); err != nil {
 		return nil, err
 	}
@@ -135,8 +146,19 @@ func (o *requestOptions) request(stdin io.Reader, set func(string) bool) (*kvsco
 func (o *requestOptions) httpRequest(stdin io.Reader, set func(string) bool) (*kvscoutv1.HttpRequest, error) {
 	switch {
 	case set("body"):
-		data, err := readBounded(o.body, stdin)
-		return &kvscoutv1.HttpRequest{Path: o.path, Body: data}, err
+		out := &kvscoutv1.HttpRequest{Path: o.path, Headers: make(map[string]string)}
+		for _, h := range o.headers {
+			name, value, ok := strings.Cut(h, "=")
+			if !ok || name == "" {
+				return nil, misuse("header is not NAME=VALUE") // its value may be a secret
+			}
+			out.Headers[name] = value
+		}
+		var err error
+		out.Body, err = readBounded(o.body, stdin)
+		return out, err
+	case len(o.headers) > 0:
+		return nil, misuse("header belongs to body")
 	case set("prompt"):
 		body := map[string]string{"prompt": o.prompt}
 		if o.model != "" {

@@ -76,10 +76,10 @@ func (o *recordOptions) check() ([]events.Source, error) {
 		ids[s.ID()] = true
 	}
 	if err == nil {
-		if workers, err := ingest.Group(sources); err != nil {
+		if _, err := ingest.Group(sources); err != nil {
 			faults = append(faults, err)
 		} else {
-			faults = append(faults, checkEndpoints(workers))
+			faults = append(faults, checkEndpoints(sources))
 		}
 	}
 	if err := errors.Join(faults...); err != nil {

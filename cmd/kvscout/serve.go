@@ -15,11 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/discover"
 	"github.com/kvscout/kvscout/events/stream"
 	"github.com/kvscout/kvscout/indexer"
 	"github.com/kvscout/kvscout/indexer/indexrpc"
 	"github.com/kvscout/kvscout/indexer/ingest"
-	"github.com/kvscout/kvscout/render"
 	"github.com/kvscout/kvscout/scorer/scorerpc"
 	"github.com/kvscout/kvscout/scorer/server"
 )
@@ -38,10 +38,13 @@ Workers come from --source, from the file of --config, or later by RegisterWorke
 standard output tells the address once calls are answered; the log goes to standard error. SIGINT and SIGTERM stop the
 server: calls under way may finish within --shutdown-grace. A second signal ends it at once.
 
+A worker may be listed by its url alone, http://HOST:PORT of its serving port: it is asked for its event endpoints, ranks and
+model. The workers of the file are read again when it changes; a file that is wrong changes nothing and is told in the log.
+
 A flag beats its variable (--listen: KVSCOUT_LISTEN), that beats the file of --config, which has the same names with
 underscores, "sources" for --source, and "workers", a list of workers. --source replaces "sources" and adds to "workers".
 
-` + specHelp,
+` + specHelp + "\n\n" + renderSpecHelp,
 		Example: `  kvscout serve --source id=w0,engine=vllm,model=qwen3,events=tcp://10.0.0.7:5557,replay=tcp://10.0.0.7:5558
   kvscout serve --config kvscout.yaml --listen unix:///run/kvscout.sock
   KVSCOUT_SOURCE="id=w0,engine=sglang,model=m,events=tcp://*:5557;id=w1,engine=sglang,model=m,events=tcp://*:5558" kvscout serve`,
@@ -57,11 +60,15 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	if err := o.resolve(cmd.Flags()); err != nil {
 		return err
 	}
-	renderer, err := o.newRenderer()
+	log := newLogger(cmd.ErrOrStderr(), o.logFormat, o.level)
+	renderers, err := o.render.newRenderers(o.maxPromptTokens, log)
 	if err != nil {
 		return err
 	}
-	log := newLogger(cmd.ErrOrStderr(), o.logFormat, o.level)
+	watching, unwatch := context.WithCancel(cmd.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); renderers.run(watching) }() // ended by unwatch, waited for on done
+	defer func() { unwatch(); <-done }()
 	if os.Getenv("GOGC") == "" {
 		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	}
@@ -79,7 +86,7 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	}
 	index := indexer.New(indexer.Options{MaxOrphanBlocks: o.maxOrphanBlocks, KeepOnGap: o.keepOnGap})
 	fleet := ingest.New(index, ingest.Options{
-		Stream: stream.Options{StaleAfter: o.staleAfter, KeepOnGap: o.keepOnGap},
+		Stream: stream.Options{StaleAfter: o.staleAfter, KeepOnGap: o.keepOnGap, Peers: o.peers},
 		Limits: events.Limits{PayloadBytes: o.maxPayloadBytes},
 		Log:    share.ingestLog(),
 		Logger: log,
@@ -90,11 +97,13 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	if o.snapshot != "" {
 		keeper = ingest.NewKeeper(index, fleet, o.snapshot, log)
 	}
-	if err := listenTo(fleet, keeper, o.workers, log); err != nil {
+	if err := restore(fleet, keeper, o.workers); err != nil {
 		return errors.Join(err, listener.Close())
 	}
+	stop := discoverWorkers(cmd.Context(), o, fleet, log)
+	defer stop()
 	defer share.follow(cmd.Context(), fleet)()
-	srv := newServer(o, index, fleet, keeper, renderer, share, log, start)
+	srv := newServer(o, index, fleet, keeper, renderers, share, log, start)
 	return keep(cmd.Context(), keeper, fleet, o.snapshotEvery, func(ctx context.Context) error {
 		return serveOn(ctx, srv, listener, cmd.OutOrStdout())
 	})
@@ -115,46 +124,44 @@ func keep(ctx context.Context, keeper *ingest.Keeper, fleet *ingest.Fleet, every
 	return errors.Join(err, keeper.Save())
 }
 
-// listenTo registers the configured workers, and by keeper those of the snapshot.
-func listenTo(fleet *ingest.Fleet, keeper *ingest.Keeper, workers []ingest.Worker, log *slog.Logger) error {
-	var err error
-	if keeper != nil {
+// restore registers the configured workers that are described whole, and by keeper those of the snapshot. Discovery then
+// names the configured ones again, which changes nothing.
+func restore(fleet *ingest.Fleet, keeper *ingest.Keeper, configured []discover.Worker) error {
+	workers, err := ingest.Described(configured)
+	if err == nil && keeper != nil {
 		err = keeper.Restore(workers)
-	} else {
+	} else if err == nil {
 		_, err = fleet.Restore(workers, nil)
 	}
 	if err != nil {
 		return usageError{err}
 	}
-	for _, w := range workers {
-		for _, s := range w.Sources {
-			log.Info("listening to source", "source", s.ID(), "model", s.Model, "engine", string(s.Engine),
-				"events", orElse(s.Events, "pushed"), "replay", orElse(s.Replay, "none"), "topic", s.Topic)
-		}
-	}
-	if len(fleet.Workers()) == 0 {
-		log.Info("no workers are configured; register some with RegisterWorker or kvscout workers add")
-	}
 	return nil
 }
 
 // newServer puts the services together.
-func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, keeper *ingest.Keeper, renderer render.Renderer, share *sharing, log *slog.Logger, start time.Time) *server.Server {
+func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, keeper *ingest.Keeper, renderers *renderers, share *sharing, log *slog.Logger, start time.Time) *server.Server {
 	scores := scorerpc.New(index, fleet, scorerpc.Options{
-		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderer, Logger: log,
+		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderers.renderer(), Logger: log,
+		TenantHeader: o.render.tenantHeader, StripFields: o.render.stripFields,
+		TrustCallerTokens: o.render.trustCallerTokens, FlagFingerprints: o.render.mismatch == "flag",
 	})
-	about := indexrpc.Options{MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, LogStats: share.stats(), Start: start}
+	about := indexrpc.Options{
+		MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, RendererStats: renderers.stats, LogStats: share.stats(), Start: start,
+	}
 	if keeper != nil {
 		about.Snapshot = keeper.Stats
 	}
 	return server.New(server.Options{
-		Score:  scores,
-		Index:  indexrpc.New(index, fleet, about),
-		Grace:  o.shutdownGrace,
-		Logger: log,
+		Score:       scores,
+		Index:       indexrpc.New(index, fleet, about),
+		Render:      scores,
+		RenderReady: renderers.ready,
+		Grace:       o.shutdownGrace,
+		Logger:      log,
 		// A token is at most 12 bytes of a JSON body; a call lasts as long as the renderer may.
 		ReadMaxBytes: max(server.DefaultReadMaxBytes, 16*o.maxPromptTokens),
-		CallTimeout:  max(server.DefaultCallTimeout, 2*o.rendererTimeout),
+		CallTimeout:  max(server.DefaultCallTimeout, o.render.callTimeout()),
 	})
 }
 

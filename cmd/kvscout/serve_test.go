@@ -157,6 +157,9 @@ func TestServeConnectJSON(t *testing.T) {
 func TestServeRenders(t *testing.T) {
 	bodies := make(chan string, 2)
 	rendered := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			return // health
+		}
 		body, _ := io.ReadAll(r.Body)
 		bodies <- r.URL.Path + " " + string(body)
 		ids, _ := json.Marshal(tokens(100, 40))
@@ -186,8 +189,12 @@ func TestServeRenders(t *testing.T) {
 		t.Errorf("the renderer got %q, want %q", got, want)
 	}
 	const body = `{ "messages": [],  "model":"m" }`
-	wants(t, ok(t, "score", "--server", address, "--body", writeFile(t, "b.json", body)), "prompt 40 tokens")
+	wants(t, ok(t, "score", "--server", address, "--body", writeFile(t, "b.json", body), "--return-tokens", "--json"),
+		`"packed":"ZAAAAGUAAABmAAAA`) // Python: base64.b64encode(struct.pack('<3i', 100, 101, 102))
 	if got, want := <-bodies, "/v1/chat/completions/render "+body; got != want {
 		t.Errorf("the renderer got %q, want %q", got, want)
 	}
+	// It is at hand now. A tenant has nothing of it.
+	wants(t, ok(t, "score", "--server", address, "--body", writeFile(t, "b.json", body), "--header", "X-Tenant-Id=a"), " 0     0 ")
+	wants(t, ok(t, "stats", "--server", address), "(others)", "vllm-render@", "true", " 2      1 ")
 }

@@ -4,16 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
+	"net/netip"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/discover"
 	"github.com/kvscout/kvscout/events/stream"
 	"github.com/kvscout/kvscout/events/zmq"
-	"github.com/kvscout/kvscout/indexer/ingest"
-	"github.com/kvscout/kvscout/render"
 	"github.com/kvscout/kvscout/scorer"
 )
 
@@ -21,10 +20,16 @@ import (
 type serveOptions struct {
 	listen, config string
 	sources        []string
-	workers        []ingest.Worker // of the file and of sources, put together by resolve
+	workers        []discover.Worker // of the file and of sources, put together by resolve
+	// sourcesGiven: sources are of flags or variables, which go before the file's.
+	sourcesGiven bool
 
-	renderer, rendererProtocol, rendererTokenFile string
-	rendererTimeout                               time.Duration
+	configPoll, workerRefresh, healthEvery time.Duration
+	workerNetworks, bindPeers              []string
+	peers                                  []netip.Prefix  // of bindPeers
+	policy                                 discover.Policy // of workerNetworks
+
+	render renderOptions
 
 	logLevel, logFormat string
 	level               slog.Level // of logLevel
@@ -47,10 +52,12 @@ func (o *serveOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.listen, "listen", "127.0.0.1:9470", "`ADDRESS` to serve on: HOST:PORT or unix:///PATH; port 0 takes a free one")
 	f.StringVar(&o.config, "config", "", "YAML `FILE` with the same settings and the list of workers (default: none)")
 	f.StringArrayVar(&o.sources, "source", nil, "event `SPEC` of one rank of a worker, as described above; may be repeated (default: none)")
-	f.StringVar(&o.renderer, "renderer", "", "`URL` of the renderer that turns request bodies into tokens (default: none, bodies are refused)")
-	f.StringVar(&o.rendererProtocol, "renderer-protocol", render.ProtocolVLLM, "what the renderer speaks: vllm-render")
-	f.DurationVar(&o.rendererTimeout, "renderer-timeout", render.DefaultTimeout, "longest time for one render; bodies with media get 30s if that is more")
-	f.StringVar(&o.rendererTokenFile, "renderer-token-file", "", "`FILE` that holds the renderer's bearer token (default: none)")
+	f.DurationVar(&o.configPoll, "config-poll", discover.DefaultPoll, "how often the workers of the file are read again; a file that is wrong changes nothing")
+	f.DurationVar(&o.workerRefresh, "worker-refresh", discover.DefaultRefresh, "how often workers with a url are asked about themselves")
+	f.StringArrayVar(&o.workerNetworks, "worker-network", nil, "`NETWORK` or address that workers with a url may be asked in; may be repeated (default: all but link-local and metadata addresses)")
+	f.StringArrayVar(&o.bindPeers, "bind-peer", nil, "`NETWORK` or address from which engines may dial endpoints that are bound; may be repeated (default: any)")
+	f.DurationVar(&o.healthEvery, "health-every", 0, "how often /health of workers with a url is asked; one that fails for stale-after scores 0 (default 0: never)")
+	o.render.register(f)
 	f.StringVar(&o.logLevel, "log-level", "info", "least level that is logged: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "text", "form of the log on standard error: text or json")
 	o.weights = scorer.DefaultWeights()
@@ -75,7 +82,8 @@ func (o *serveOptions) register(f *pflag.FlagSet) {
 
 // resolve reads the file, puts the workers together and reports everything wrong with the settings.
 func (o *serveOptions) resolve(flags *pflag.FlagSet) error {
-	var fromFile []ingest.Worker
+	var fromFile []discover.Worker
+	o.sourcesGiven = flags.Changed("source")
 	if o.config != "" {
 		var err error
 		if fromFile, err = applyFile(flags, o.config); err != nil {
@@ -83,7 +91,15 @@ func (o *serveOptions) resolve(flags *pflag.FlagSet) error {
 		}
 	}
 	var err error
-	faults := []error{o.weights.Validate(), o.check(), o.log.check()}
+	faults := []error{o.weights.Validate(), o.check(), o.render.check(), o.log.check()}
+	if o.policy, err = discover.ParsePolicy(o.workerNetworks); err != nil {
+		faults = append(faults, fmt.Errorf("worker-network: %w", err))
+	}
+	allowed, err := discover.ParsePolicy(o.bindPeers)
+	if err != nil {
+		faults = append(faults, fmt.Errorf("bind-peer: %w", err))
+	}
+	o.peers = allowed.Allow
 	if o.workers, err = assemble(fromFile, o.sources); err != nil {
 		faults = append(faults, err)
 	}
@@ -111,7 +127,8 @@ func (o *serveOptions) check() error {
 		name  string
 		value int64
 	}{
-		{"renderer-timeout", int64(o.rendererTimeout)}, {"stale-after", int64(o.staleAfter)},
+		{"config-poll", int64(o.configPoll)}, {"worker-refresh", int64(o.workerRefresh)},
+		{"stale-after", int64(o.staleAfter)},
 		{"max-orphan-blocks", int64(o.maxOrphanBlocks)}, {"max-payload-bytes", int64(o.maxPayloadBytes)},
 		{"max-prompt-tokens", int64(o.maxPromptTokens)}, {"shutdown-grace", int64(o.shutdownGrace)},
 		{"snapshot-every", int64(o.snapshotEvery)},
@@ -120,29 +137,8 @@ func (o *serveOptions) check() error {
 			bad("%s is not positive", f.name)
 		}
 	}
+	if o.healthEvery < 0 {
+		bad("health-every is negative")
+	}
 	return errors.Join(faults...)
-}
-
-// newRenderer makes the client of the configured renderer; nil without one.
-func (o *serveOptions) newRenderer() (render.Renderer, error) {
-	if o.renderer == "" {
-		return nil, nil
-	}
-	token := ""
-	if o.rendererTokenFile != "" {
-		data, err := readBounded(o.rendererTokenFile, nil)
-		if err != nil {
-			return nil, err
-		}
-		token = strings.TrimSpace(string(data))
-	}
-	client, err := render.NewClient(render.Options{
-		URL: o.renderer, Protocol: o.rendererProtocol, BearerToken: token,
-		Timeout: o.rendererTimeout, MediaTimeout: max(o.rendererTimeout, render.DefaultMediaTimeout),
-		MaxTokens: max(o.maxPromptTokens, render.DefaultMaxTokens),
-	})
-	if err != nil {
-		return nil, usageError{err}
-	}
-	return client, nil
 }

@@ -127,12 +127,50 @@ func printStats(w io.Writer, s *kvscoutv1.Stats) error {
 	if s.GetTopicMismatches() > 0 {
 		fmt.Fprintf(w, ", %d messages of unknown topics", s.GetTopicMismatches())
 	}
+	if s.GetRefusedConnections() > 0 {
+		fmt.Fprintf(w, ", %d connections refused", s.GetRefusedConnections())
+	}
 	fmt.Fprintf(w, "\nscores: %d requests, errors: %s\n", s.GetScore().GetRequests(), counts(s.GetScore().GetErrors()))
+	printDiscovery(w, s.GetDiscovery())
 	if s.GetSnapshot() != nil {
 		printSnapshot(w, s.GetSnapshot())
 	}
 	printLog(w, s.GetLog())
+	if err := printRenderers(w, s.GetRenderers()); err != nil {
+		return err
+	}
 	return printSources(w, s.GetSources())
+}
+
+// printDiscovery has one line for each place that workers come from, and for each worker that cannot be listened to yet.
+func printDiscovery(w io.Writer, d *kvscoutv1.DiscoveryStats) {
+	for _, from := range d.GetDiscoverers() {
+		fmt.Fprintf(w, "workers from %s: %d, failures: %d", from.GetName(), from.GetWorkers(), from.GetFailures())
+		if from.GetError() != "" {
+			fmt.Fprintf(w, ", now: %s", strings.ReplaceAll(from.GetError(), "\n", "; "))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, p := range d.GetPending() {
+		fmt.Fprintf(w, "worker %q waits: %s\n", p.GetWorkerId(), p.GetReason())
+	}
+}
+
+// printRenderers has one line for each renderer; nothing without any.
+func printRenderers(w io.Writer, renderers []*kvscoutv1.RendererStats) error {
+	if len(renderers) == 0 {
+		return nil
+	}
+	t := newTable(w, "MODEL", "RENDERER", "READY", "CALLS", "CACHED", "MEMORY", "ERRORS", "FAULT")
+	for _, r := range renderers {
+		model := r.GetModel()
+		if model == "" {
+			model = "(others)"
+		}
+		t.row(model, r.GetRenderer(), r.GetReady(), r.GetCalls(), r.GetCacheHits(), r.GetMemoryBytes()+r.GetCacheBytes(),
+			counts(r.GetErrors()), orDash(r.GetError()))
+	}
+	return t.flush()
 }
 
 // printSnapshot tells what became of the snapshot.

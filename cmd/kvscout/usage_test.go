@@ -26,9 +26,11 @@ func commands(root *cobra.Command) []*cobra.Command {
 var contract = map[string][]string{
 	"serve": {"listen", "config", "source", "renderer", "renderer-protocol", "renderer-timeout", "log-level", "log-format",
 		"weight-device", "weight-host", "weight-disk", "weight-shared", "weight-unknown", "stale-after", "keep-on-gap",
-		"max-prompt-tokens", "shutdown-grace", "max-orphan-blocks", "max-payload-bytes", "snapshot", "snapshot-every"},
+		"max-prompt-tokens", "shutdown-grace", "max-orphan-blocks", "max-payload-bytes", "renderer-concurrency",
+		"renderer-health-interval", "render-model", "render-reload-interval", "render-cache-bytes", "render-cache-ttl",
+		"tenant-header", "strip-field", "trust-caller-tokens", "fingerprint-mismatch", "snapshot", "snapshot-every"},
 	"score": {"server", "model", "body", "path", "tokens", "prompt", "hashes", "block-size", "adapter", "cache-salt",
-		"cache-salt-file", "extra-key", "candidate", "role", "protocol", "json"},
+		"cache-salt-file", "extra-key", "candidate", "role", "protocol", "json", "header", "prompt-index", "return-tokens"},
 	"workers":        {"server", "json"},
 	"workers add":    {"server", "source", "alias", "label", "role"},
 	"workers remove": {"server", "rank"},
@@ -37,7 +39,9 @@ var contract = map[string][]string{
 	"record":         {"source", "output", "for", "max-bytes"},
 	"record convert": {"output"},
 	"replay":         {"server", "model", "speed"},
-	"verify":         {"json", "verbose"},
+	"verify":         {"json", "verbose", "render", "profile", "tokenizer", "served-model", "max-model-len"},
+	"render": {"profile", "tokenizer", "body", "path", "served-model", "max-model-len", "check", "json", "renderer",
+		"renderer-protocol"},
 	"simulate": {"engines", "form", "model", "block-size", "blocks", "rate", "for", "seed", "base-port", "register", "score",
 		"json"},
 	"snapshot":       {},
@@ -82,7 +86,7 @@ func TestHelpTeaches(t *testing.T) {
 // What the documents tell to type can be typed.
 func TestDocumentsUseFlagsThatExist(t *testing.T) {
 	found := 0
-	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/answers.md", "docs/engines.md", "docs/architecture.md", "docs/performance.md"} {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/answers.md", "docs/engines.md", "docs/architecture.md", "docs/performance.md", "docs/rendering.md"} {
 		data, err := os.ReadFile(filepath.Join("../..", name))
 		if err != nil {
 			t.Fatal(err)
@@ -181,6 +185,28 @@ func TestMisuseExitsWith2(t *testing.T) {
 		{[]string{"simulate", "--base-port", "65535"}, "base-port 65535"},
 		{[]string{"simulate", "--blocks", "0"}, "must be positive"},
 		{[]string{"simulate", "--block-size", "0"}, "must be positive"},
+		{[]string{"serve", "--render-model", "tokenizer=d"}, "model is missing"},
+		{[]string{"serve", "--render-model", "model=m"}, "neither tokenizer nor url"},
+		{[]string{"serve", "--render-model", "model=m,tokenizer=d,url=http://x"}, "both given"},
+		{[]string{"serve", "--render-model", "model=m,url=http://x,profile=vllm"}, "belong to tokenizer"},
+		{[]string{"serve", "--render-model", "model=m,tokenizer=d,protocol=vllm-render"}, "protocol belongs to url"},
+		{[]string{"serve", "--render-model", "model=m,tokenizer=d,tokenizer=e"}, "tokenizer is given twice"},
+		{[]string{"serve", "--render-model", "model=m,tokenizer=d,max-model-len=0"}, "max-model-len"},
+		{[]string{"serve", "--render-model", "model=m,tokenizer=d,tool-parser=x"}, "tool-parser"},
+		{[]string{"serve", "--render-model", "model=m,tokenizer=d,colour=red"}, `unknown key "colour"`},
+		{[]string{"serve", "--render-model", "model=m,tokenizer=d,profile=tgi"}, `profile "tgi" is not one of`},
+		{[]string{"serve", "--render-model", "model=m,url=http://x", "--render-model", "model=m,url=http://y"}, "has one already"},
+		{[]string{"serve", "--render-cache-bytes", "-1"}, "is negative"},
+		{[]string{"serve", "--fingerprint-mismatch", "shrug"}, `"shrug" is not refuse or flag`},
+		{[]string{"serve", "--tenant-header", "x tenant"}, "no name of a header"},
+		{[]string{"serve", "--strip-field", "messages"}, "must stay"},
+		{[]string{"score", "--tokens", ids, "--header", "a=b"}, "header belongs to body"},
+		{[]string{"score", "--body", ids, "--header", "secret"}, "header is not NAME=VALUE"},
+		{[]string{"render"}, "exactly one of --body and --check"},
+		{[]string{"render", "--body", ids}, "exactly one of --tokenizer and --renderer"},
+		{[]string{"render", "--body", ids, "--tokenizer", "d", "--profile", "tgi"}, `profile "tgi"`},
+		{[]string{"render", "--body", ids, "--tokenizer", "d", "--template-kwargs", ids}, "is no JSON object"},
+		{[]string{"verify", "--tokenizer", "d", "x"}, "belong to render"},
 	} {
 		r := run(t, c.args...)
 		if r.code != exitUsage || r.out != "" {

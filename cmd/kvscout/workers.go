@@ -40,7 +40,7 @@ HISTORY is complete when every block that the engine holds was announced to the 
 	cmd.Flags().StringVar(&model, "model", "", "only workers of this model or alias (default: any)")
 	cmd.Flags().StringVar(&role, "role", "", "only workers of this role: prefill, decode or both (default: any)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer's JSON and nothing else")
-	cmd.AddCommand(newWorkersAdd(), newWorkersRemove())
+	cmd.AddCommand(newWorkersAdd(), newWorkersRemove(), newWorkersReset())
 	return cmd
 }
 
@@ -118,7 +118,7 @@ func newWorkersAdd() *cobra.Command {
 		Use:   "add --source SPEC",
 		Short: "Make a server listen to workers",
 		Long: `Make a server listen to workers: one for each --source, which describes its rank 0. A worker that is known already under
-another description is replaced, and what it held is dropped.
+another description is replaced; ranks that are described otherwise drop what they held.
 
 ` + specHelp,
 		Example: `  kvscout workers add --source id=w0,engine=vllm,model=qwen3,events=tcp://10.0.0.7:5557,replay=tcp://10.0.0.7:5558
@@ -195,7 +195,7 @@ func addWorkers(cmd *cobra.Command, o *addOptions) error {
 				return err
 			}
 		} else if res.Msg.GetReplaced() {
-			warn(cmd.ErrOrStderr(), "worker %q was replaced and what it held is dropped", spec.GetWorkerId())
+			warn(cmd.ErrOrStderr(), "worker %q was replaced; ranks that are described otherwise dropped what they held", spec.GetWorkerId())
 		}
 	}
 	if o.json {

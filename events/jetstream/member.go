@@ -17,6 +17,8 @@ type Member struct {
 	Model    string   `json:"model,omitempty"`
 	Aliases  []string `json:"aliases,omitempty"`
 	Adapters []string `json:"adapters,omitempty"`
+	// Fingerprint is that of its rendering, if known.
+	Fingerprint string `json:"fingerprint,omitempty"`
 	// Sources has one entry for each rank. Where the ingester listens is not told: a replica must not listen there.
 	Sources []Source `json:"sources"`
 }

@@ -20,6 +20,10 @@ type cache interface {
 	reset()
 	// drain returns what changed since the last drain, in order.
 	drain() []events.Event
+	// held is how many leading tokens of a prompt are findable, in whole blocks; it changes nothing.
+	held(space namespace, prompt []uint32) int
+	// resident is how many different blocks are findable.
+	resident() int
 }
 
 // newCache makes the cache of a process in its given life.

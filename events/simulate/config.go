@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/kvscout/kvscout/events"
 )
@@ -85,6 +86,8 @@ type Config struct {
 	BufferSteps int
 	// Seed is what the process derives its NONE_HASH from (vLLM: PYTHONHASHSEED is its decimal form in the first life).
 	Seed uint64
+	// Clock is what the engine takes for the time; time.Now when nil. It is written into the batches.
+	Clock func() time.Time
 	// Logger takes what peers did wrong; slog.Default when nil.
 	Logger *slog.Logger
 }
@@ -104,6 +107,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Events == "" {
 		c.Events = "tcp://127.0.0.1:0"
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/kvscout/kvscout/events"
 )
@@ -115,7 +114,7 @@ func (e *Engine) flush() {
 	if len(list) == 0 {
 		return
 	}
-	now := float64(time.Now().UnixNano()) / 1e9
+	now := float64(e.config.Clock().UnixNano()) / 1e9
 	e.stream.publish(formTraits[e.config.Form].payload(now, e.config.Rank, list))
 }
 

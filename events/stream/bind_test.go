@@ -1,9 +1,13 @@
 package stream_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -244,4 +248,152 @@ func waitFor(t *testing.T, what string, done func() bool) {
 			t.Fatalf("waited in vain for %s", what)
 		}
 	}
+}
+
+// stranger dials our port from a host, finishes the handshake as a publisher and stays silent.
+func stranger(t *testing.T, host, port string) {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(host)}}
+	c, err := d.Dial("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { // ends when c is closed; waited for in the cleanup
+		buf := make([]byte, 1024)
+		for {
+			n, err := c.Read(buf)
+			if err != nil {
+				return
+			}
+			if bytes.Contains(buf[:n], []byte("PING")) {
+				if _, err := c.Write([]byte("\x04\x05\x04PONG")); err != nil {
+					return
+				}
+			}
+		}
+	})
+	t.Cleanup(func() {
+		c.Close()
+		wg.Wait()
+	})
+	if _, err := c.Write(zmqtest.Hello("PUB")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// visitors come and go until done, and fail the test if that takes too long.
+func visitors(t *testing.T, port string, limit time.Duration, done func() bool) {
+	t.Helper()
+	for began := time.Now(); !done(); {
+		if time.Since(began) > limit {
+			t.Fatalf("not stale after %v of visitors", limit)
+		}
+		c, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = c.Write(zmqtest.Hello("PUB"))
+		time.Sleep(50 * time.Millisecond) // a short visit
+		c.Close()
+	}
+}
+
+// TestRule12_SilentStrangers: neither a stranger that came before the engine died nor one that comes after keeps it from
+// being called stale, from another host or from its own; heartbeats answered or not.
+func TestRule12_SilentStrangers(t *testing.T) {
+	for name, hosts := range map[string]struct{ before, after string }{
+		"before":    {"127.0.0.2", ""},
+		"after":     {"", "127.0.0.2"},
+		"same host": {"127.0.0.1", "127.0.0.1"},
+		"visitors":  {"", "visitors"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			port := freePort(t)
+			o := quick()
+			o.StaleAfter, o.Idle = 400*time.Millisecond, 100*time.Millisecond
+			d, _ := follow(t, source("tcp://*:"+port, ""), o)
+			p := dialler(t, port, "kv")
+			p.Do("wait", nil)
+			p.Do("publish", nil)
+			d.seen(t, "0=0:0", events.StateLive)
+			if hosts.before != "" {
+				stranger(t, hosts.before, port)
+			}
+			p.Kill()
+			switch hosts.after {
+			case "":
+			case "visitors": // one after the other, none for long
+				visitors(t, port, 8*o.StaleAfter, func() (stale bool) {
+					d.locked(func() { stale = d.now() == events.StateStale })
+					return stale
+				})
+			default:
+				stranger(t, hosts.after, port)
+			}
+			d.state(t, events.StateStale)
+			if i := slices.Index(d.states, events.StateLive); slices.Contains(d.states[i+1:], events.StateLive) {
+				t.Errorf("states %v: called live after its death", d.states)
+			}
+			next := dialler(t, port, "kv")
+			next.Do("wait", nil)
+			next.Do("publish", nil)
+			d.wait(t, "the next life", func() bool { return len(d.entries) == 5 && d.now() == events.StateLive })
+		})
+	}
+}
+
+// TestIdleEngineComesBack: an engine with a replay endpoint that dials again and has nothing to say stays live; one
+// without is called stale until it speaks, for it could be anyone.
+func TestIdleEngineComesBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		replay bool
+		want   events.State
+	}{"replay": {true, events.StateLive}, "no replay": {false, events.StateStale}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			port := freePort(t)
+			px := newProxy(t, "tcp://127.0.0.1:"+port)
+			p := zmqtest.Start(t)
+			args := zmqtest.Args{"pub": px.endpoint(), "connect": true}
+			if c.replay {
+				args["replay"] = "tcp://127.0.0.1:*"
+			}
+			at := p.Do("open", args)
+			o := quick()
+			o.StaleAfter = 300 * time.Millisecond
+			d, _ := follow(t, source("tcp://*:"+port, at.Replay), o)
+			p.Do("wait", nil)
+			p.Do("publish", nil)
+			d.seen(t, "0=0:0", events.StateLive)
+			d.locked(func() { d.states = nil })
+			px.cut()
+			d.wait(t, "a new session", func() bool { return len(d.states) > 1 })
+			time.Sleep(2 * o.StaleAfter) // the time after which it would be stale
+			d.state(t, c.want)
+			p.Do("wait", nil)
+			p.Do("publish", nil)
+			d.seen(t, "1=0:1", events.StateLive)
+		})
+	}
+}
+
+func TestPeers(t *testing.T) {
+	port := freePort(t)
+	o := quick()
+	o.Peers = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	d, _ := follow(t, source("tcp://*:"+port, ""), o)
+	p := dialler(t, port, "kv")
+	p.Do("wait", nil)
+	c, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.2")}}).Dial("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if !zmqtest.Play(c, zmqtest.Attack{Bytes: zmqtest.Hello("PUB")}, 10*time.Second) {
+		t.Error("a peer from elsewhere stays connected")
+	}
+	p.Do("publish", nil)
+	d.seen(t, "0=0:0", events.StateLive)
 }

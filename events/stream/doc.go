@@ -9,7 +9,9 @@
 //  1. Rule 8: batches of one publisher life reach Apply in order, exactly once, whatever live stream and replay repeat.
 //     Who decides is events.Tracker; see order.go for the two things that it cannot know.
 //  2. Rule 11: every hole is asked for once; if it cannot be filled, Gap and Joined tell, and the stream goes on after
-//     it. No hole is asked for twice, and after a failure the next question waits for a cool-down.
+//     it. No hole is asked for twice, and after a failure the next question waits for a cool-down. While the history is
+//     incomplete and no replay from 0 has ended since, one is due, unless the sink keeps what it has at a Gap; a lost
+//     connection or another failure does not make that forgotten.
 //  3. A new life of the publisher is told by Reset before anything of it is applied. It is seen by a number that falls
 //     back, by another epoch, or after a lost connection by a replay that does not begin with the batch we had last.
 //  4. Everything is bounded: messages not yet handled, messages held during a replay, the time and the number of
@@ -29,6 +31,10 @@
 // by going on. A sink that drops its state at a Gap and then sees the engine clear its cache knows better than the stream.
 // StateUnknown is told while connected and nothing was heard yet. After a connection was lost for StaleAfter the source
 // stays StateStale until a replay or a message of the publisher shows what became of it.
+//
+// A bound endpoint takes connections from anyone that Options.Peers lets in. While only a peer is connected that has not
+// spoken, a source that was heard before is connecting, and stale StaleAfter its publisher was last known to be there; a
+// batch or an answer to a replay shows that it is. So a stranger keeps no dead engine from being called stale.
 //
 // Concurrency: New may be called from anywhere, Run once. Several streams share one listener when their endpoints are
 // to be bound and name the same port; the longest matching topic decides whose a message is.

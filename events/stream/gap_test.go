@@ -260,7 +260,7 @@ func TestRule8_LongReplayAndLive(t *testing.T) {
 
 // TestHighWaterMark: a ROUTER that drops at its high-water mark, END included, is asked until all is there.
 func TestHighWaterMark(t *testing.T) {
-	p, at := engine(t, zmqtest.Args{"router_hwm": 100})
+	p, at := engine(t, zmqtest.Args{"router_hwm": 200})
 	p.Do("publish", zmqtest.Args{"n": 3000, "size": 4000})
 	d, _ := follow(t, source(at.Pub, at.Replay), quick())
 	d.wait(t, "3000 batches", func() bool { return len(d.entries) >= 3001 })

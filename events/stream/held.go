@@ -27,12 +27,15 @@ type held struct {
 
 func (h *held) len() int { return len(h.queue) - h.head }
 
-func (h *held) push(m live) {
+// push adds m and returns how many messages it pushed out.
+func (h *held) push(m live) (dropped int) {
 	h.queue = append(h.queue, m)
 	h.bytes += m.weight()
 	for h.len() > 1 && (h.len() > h.maxMessages || h.bytes > h.maxBytes) {
 		h.pop()
+		dropped++
 	}
+	return dropped
 }
 
 // front is the oldest message, nil if there is none.

@@ -23,6 +23,8 @@ type Listeners struct {
 	open map[string]*listener
 	// mismatched counts messages whose topic is no stream's.
 	mismatched atomic.Uint64
+	// refused counts connections that were not let in.
+	refused atomic.Uint64
 }
 
 // NewListeners returns an empty registry.
@@ -31,6 +33,9 @@ func NewListeners() *Listeners { return &Listeners{open: make(map[string]*listen
 // Mismatched is how many messages had a topic that belongs to no stream (events.ReasonTopicMismatch). Those on an
 // endpoint with a single stream are counted by its sink instead.
 func (ls *Listeners) Mismatched() uint64 { return ls.mismatched.Load() }
+
+// Refused is how many connections were refused: too many were open, or they came from where none is allowed.
+func (ls *Listeners) Refused() uint64 { return ls.refused.Load() }
 
 // receive fills in with the messages of src that arrive at e, until ctx ends. The first stream at a port sets the
 // options of its connections. It errs with ErrTopicTaken.
@@ -153,6 +158,10 @@ func (l *listener) Connected(conn uint64, remote string) {
 
 // Disconnected implements zmq.Handler.
 func (l *listener) Disconnected(conn uint64, err error) {
+	if conn == 0 && (errors.Is(err, zmq.ErrFull) || errors.Is(err, zmq.ErrPeer)) {
+		l.ls.refused.Add(1)
+		return // it says nothing of any stream
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.conns[conn]

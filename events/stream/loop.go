@@ -32,6 +32,9 @@ type loop struct {
 	empty bool
 	// lossy: batches of this life were lost.
 	lossy bool
+	// partial: something came before the batch with which this life began for us, or was lost since. tried: a replay of
+	// everything has ended since, so that another one would bring no more.
+	partial, tried bool
 	// losses counts the holes that could not be filled, ever.
 	losses int
 
@@ -49,15 +52,20 @@ type loop struct {
 	cancel context.CancelFunc
 	// answered is the highest number of a live message for whose sake a replay was asked and ended.
 	answered uint64
+	// reached is the highest number applied from a replay in this life.
+	reached uint64
 	// No hole is asked for before coolGap, no fallen number before coolReset, and what a failed replay left open is
 	// tried again at retryAt (zero: nothing is open).
 	coolGap, coolReset, retryAt time.Time
 
 	downSince time.Time // zero while connected
-	state     events.State
-	why       string // the error told with state
-	lastErr   error
-	timer     *time.Timer
+	// silentSince is when the publisher was last known to be there, while only a peer is connected that has not spoken; zero
+	// otherwise.
+	silentSince time.Time
+	state       events.State
+	why         string // the error told with state
+	lastErr     error
+	timer       *time.Timer
 }
 
 // recovery is a fetch and what it is for.
@@ -65,6 +73,8 @@ type recovery struct {
 	*fetch
 	// wants is the number of the live message that showed a hole, 0 if none did.
 	wants uint64
+	// whole: it asks for everything from the beginning.
+	whole bool
 	// rebuild: it replaces what the sink has, once it brings something.
 	rebuild bool
 	applied int
@@ -137,6 +147,9 @@ func (l *loop) down(ctx context.Context, conn uint64, err error) {
 	}
 	if !l.links.alive() && l.downSince.IsZero() {
 		l.downSince = time.Now()
+		if !l.silentSince.IsZero() {
+			l.downSince = l.silentSince // who has gone proved nothing
+		}
 	}
 }
 
@@ -144,6 +157,12 @@ func (l *loop) down(ctx context.Context, conn uint64, err error) {
 func (l *loop) session(ctx context.Context) {
 	last, seen := l.track.Last()
 	l.away = !l.downSince.IsZero() && time.Since(l.downSince) >= l.o.StaleAfter
+	if l.links.bound && seen && l.silentSince.IsZero() {
+		l.silentSince = time.Now()
+		if !l.downSince.IsZero() {
+			l.silentSince = l.downSince
+		}
+	}
 	l.downSince = time.Time{}
 	l.synced, l.answered = false, 0
 	l.coolGap, l.coolReset = time.Time{}, time.Time{}
@@ -181,10 +200,14 @@ func (l *loop) message(ctx context.Context, in input) {
 	if fresh || !l.downSince.IsZero() {
 		l.session(ctx)
 	}
+	l.silentSince = time.Time{}
 	c := l.links.open[in.conn]
-	l.held.push(live{
+	dropped := l.held.push(live{
 		Message: m, conn: in.conn, received: in.received, first: !c.spoke, rose: c.spoke && m.Seq > c.last,
 	})
+	for range dropped {
+		l.sink.Reject(events.ReasonOverflow)
+	}
 	c.spoke, c.last = true, m.Seq
 	l.drain(ctx)
 }
@@ -202,7 +225,7 @@ func (l *loop) ask(ctx context.Context, from, wants uint64, rebuild bool) {
 		total:   l.o.ReplayTotal, slots: l.o.Replays, next: from,
 		out: make(chan reply, fetchReplies), limit: limit, room: semaphore.NewWeighted(limit),
 	}
-	l.fetch = &recovery{fetch: f, wants: wants, rebuild: rebuild}
+	l.fetch = &recovery{fetch: f, wants: wants, whole: from == 0, rebuild: rebuild}
 	l.retryAt = time.Time{}
 	l.wg.Go(func() { f.run(ctx) }) // ends with its question or by abandon; Run waits for it
 	l.o.Logger.DebugContext(ctx, "replay asked", "source", l.src.ID(), "from", from, "wants", wants)
@@ -242,10 +265,14 @@ func (l *loop) settle() {
 	}
 	if state != l.state || text != l.why {
 		l.state, l.why = state, text
+		l.o.Logger.Debug("state", "source", l.src.ID(), "state", state.String(), "why", text)
 		l.sink.State(state, why)
 	}
+	l.plan()
 	var next time.Time
 	switch {
+	case state == events.StateConnecting && l.unheard():
+		next = l.silentSince.Add(l.o.StaleAfter)
 	case state == events.StateConnecting:
 		next = l.downSince.Add(l.o.StaleAfter)
 	case l.downSince.IsZero():
@@ -259,6 +286,23 @@ func (l *loop) settle() {
 	}
 }
 
+// plan makes a replay of everything due, when the history is incomplete and one may still complete it.
+func (l *loop) plan() {
+	if !l.partial || l.tried || l.fetch != nil || !l.retryAt.IsZero() || !l.replays() || l.o.KeepOnGap {
+		return
+	}
+	l.retryAt = time.Now() // or after what cools down
+	for _, cool := range []time.Time{l.coolGap, l.coolReset} {
+		if cool.After(l.retryAt) {
+			l.retryAt = cool
+		}
+	}
+}
+
+// unheard says that nothing shows whose connection it is that the source has: it was dialled by a peer that has not
+// spoken, where one has before, and no replay has answered since.
+func (l *loop) unheard() bool { return !l.silentSince.IsZero() && l.downSince.IsZero() }
+
 // judge derives the state.
 func (l *loop) judge() (events.State, error) {
 	_, seen := l.track.Last()
@@ -269,12 +313,14 @@ func (l *loop) judge() (events.State, error) {
 		return events.StateConnecting, l.lastErr
 	case l.fetch != nil:
 		return events.StateReplaying, nil
-	case l.doubt:
+	case l.doubt, l.unheard() && time.Since(l.silentSince) >= l.o.StaleAfter:
 		return events.StateStale, l.lastErr
 	case l.waiting && !time.Now().Before(l.waitsUntil()):
 		return events.StateStale, errSilent
 	case l.waiting:
 		return events.StateUnknown, nil
+	case l.unheard():
+		return events.StateConnecting, l.lastErr
 	case l.lossy:
 		return events.StateGap, l.lastErr
 	case !seen && !l.empty:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/kvscout/kvscout/events"
@@ -44,6 +45,8 @@ type Options struct {
 	KeepOnGap bool
 	// BackoffMin and BackoffMax bound the pause between attempts to connect.
 	BackoffMin, BackoffMax time.Duration
+	// Peers are the networks from which engines may dial a bound endpoint; none means all.
+	Peers []netip.Prefix
 	// Replays limits the replays that run at once: one token each. Nil shares one of DefaultReplays in the process.
 	Replays chan struct{}
 	// Listeners finds the listener of an endpoint that is to be bound. Nil shares one registry in the process.
@@ -109,6 +112,7 @@ func (o Options) Validate() error {
 // live are the options for the connection to src's publisher.
 func (o Options) live(e events.Endpoint, topics ...string) zmq.Options {
 	return zmq.Options{
-		Endpoint: e, Topics: topics, Idle: o.Idle, BackoffMin: o.BackoffMin, BackoffMax: o.BackoffMax, Logger: o.Logger,
+		Endpoint: e, Topics: topics, Idle: o.Idle, BackoffMin: o.BackoffMin, BackoffMax: o.BackoffMax, Peers: o.Peers,
+		Logger: o.Logger,
 	}
 }

@@ -57,7 +57,7 @@ func (l *loop) meaning(m *live) events.Step {
 	switch {
 	case step == events.StepDuplicate && m.first && !l.synced:
 		return events.StepReset
-	case step == events.StepReset && last-m.Seq >= trackerReach && (m.rose || m.first && l.synced):
+	case step == events.StepReset && m.Seq <= l.reached && last-m.Seq >= trackerReach && (m.rose || m.first && l.synced):
 		return events.StepDuplicate
 	}
 	return step
@@ -79,10 +79,10 @@ func (l *loop) mayAsk(seq uint64) bool {
 func (l *loop) fell(seq uint64) {
 	cooling := time.Now().Before(l.coolReset)
 	l.reset()
+	l.coolReset = time.Now().Add(l.o.ReplayCooldown)
 	if cooling {
 		l.answered = seq
 	}
-	l.coolReset = time.Now().Add(l.o.ReplayCooldown)
 }
 
 // restart handles a new life that a replay has shown, and asks for all of it.
@@ -109,13 +109,16 @@ func (l *loop) dropOlder() {
 
 // reset forgets the life so far.
 func (l *loop) reset() {
+	last, _ := l.track.Last()
+	l.o.Logger.Debug("new life", "source", l.src.ID(), "after", last)
 	l.publish.Store(nil)
 	l.sink.Reset()
 	l.resumed = resumed{}
 	l.track.Forget()
 	l.epoch = nil
 	l.empty, l.lossy, l.unproven, l.doubt = false, false, false, false
-	l.answered = 0
+	l.partial, l.tried = false, false
+	l.answered, l.reached = 0, 0
 	l.retryAt = time.Time{}
 }
 
@@ -130,20 +133,30 @@ func (l *loop) begin(seq uint64, proven bool) {
 		l.lose(0, seq)
 		return
 	}
-	l.sink.Joined(seq, proven)
+	l.joined(seq, proven)
+}
+
+// joined tells that the stream starts with seq. complete means that nothing came before it.
+func (l *loop) joined(seq uint64, complete bool) {
+	l.o.Logger.Debug("joined", "source", l.src.ID(), "first", seq, "complete", complete)
+	l.partial = !complete
+	l.sink.Joined(seq, complete)
 }
 
 // lose tells that the batches from first up to the one before next are gone, and that the stream goes on with next.
 func (l *loop) lose(first, next uint64) {
 	l.lossy = true
 	l.losses++
+	if next > l.answered && (l.fetch == nil || !l.fetch.whole) {
+		l.tried = false // nobody has said yet that the publisher's buffer lacks it
+	}
 	if time.Now().After(l.coolGap) { // losses during a cool-down do not prolong it
 		l.coolGap = time.Now().Add(l.o.ReplayCooldown)
 	}
 	l.o.Logger.Warn("batches lost", "source", l.src.ID(), "from", first, "to", next-1)
 	l.waiting = false
 	l.sink.Gap(first, next-1)
-	l.sink.Joined(next, false)
+	l.joined(next, false)
 }
 
 // apply hands the next batch to the sink.

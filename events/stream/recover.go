@@ -17,7 +17,7 @@ func (l *loop) reply(ctx context.Context, r reply) {
 		l.fetch.rebuild = false
 		l.reset()
 	}
-	l.synced = true
+	l.proved()
 	last, seen := l.track.Last()
 	if r.first && r.again {
 		l.unproven = seen // another connection answers now
@@ -40,6 +40,9 @@ func (l *loop) reply(ctx context.Context, r reply) {
 		l.advance(last, r)
 	}
 }
+
+// proved notes that a replay has shown that the publisher is there.
+func (l *loop) proved() { l.synced, l.silentSince = true, time.Time{} }
 
 // start begins the stream with the first batch of a replay from 0, or with an older one that came live if the
 // publisher's buffer has already lost that. A replay from 0 that begins with 1 comes from a publisher that counts from 1.
@@ -68,7 +71,7 @@ func (l *loop) advance(last uint64, r reply) {
 		l.lose(last+1, r.Seq)
 	case l.unproven: // it would continue, but nothing shows that it is the same life
 		l.reset()
-		l.sink.Joined(r.Seq, false)
+		l.joined(r.Seq, false)
 	}
 	l.unproven = false
 	l.replayed(r)
@@ -87,6 +90,7 @@ func (l *loop) fill(last, next uint64) uint64 {
 // replayed applies a replayed batch and drops the live copies at the head of the queue that it makes repeats.
 func (l *loop) replayed(r reply) {
 	l.apply(r.Message, r.received)
+	l.reached = max(l.reached, r.Seq)
 	l.fetch.applied++
 	for m := l.held.front(); m != nil && m.Seq <= r.Seq && l.repeats(m); m = l.held.front() {
 		l.held.pop()
@@ -115,11 +119,12 @@ func (l *loop) fetched(ctx context.Context, r reply) {
 		l.restart(ctx)
 		return
 	default:
-		l.synced = true
+		l.proved()
+		l.tried = l.tried || f.whole
 		l.answered = max(l.answered, f.wants)
 		if m := l.held.front(); !seen && !l.empty && (m == nil || m.Seq == 0) {
 			l.empty = true // rule 13: a publisher that has published nothing is known to hold nothing
-			l.sink.Joined(0, true)
+			l.joined(0, true)
 		}
 	}
 	l.unproven = false

@@ -11,20 +11,18 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/kvscout/kvscout/events"
 	"github.com/kvscout/kvscout/events/stream"
 	"github.com/kvscout/kvscout/events/zmq/zmqtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 // diary is a Sink that writes everything down: an entry per call of Apply, Reset, Joined and Gap, in order.
 type diary struct {
 	mu       sync.Mutex // guards all below
 	change   *sync.Cond
 	entries  []string
+	last     events.State // told
 	states   []events.State
 	whys     []error
 	rejects  [events.ReasonCount]int
@@ -59,7 +57,11 @@ func (d *diary) Joined(first uint64, complete bool) {
 }
 
 func (d *diary) State(s events.State, why error) {
-	d.locked(func() { d.states, d.whys = append(d.states, s), append(d.whys, why) })
+	d.locked(func() {
+		edges.note(d.last, s)
+		d.last = s
+		d.states, d.whys = append(d.states, s), append(d.whys, why)
+	})
 }
 
 func (d *diary) note(format string, args ...any) {

@@ -290,3 +290,67 @@ func patient() stream.Options {
 	o.ReplayIdle = 10 * time.Second
 	return o
 }
+
+// TestRule8_WildNumber: a number far above all others, as a broken publisher may send, hides the batches after it from
+// nobody: those behind it are a new life, not repeats.
+func TestRule8_WildNumber(t *testing.T) {
+	const wild = 1 << 49
+	ready := make(chan struct{})
+	pub := serve(t, "PUB", func(_ int, c net.Conn) bool {
+		<-ready
+		lives(c, 0, 3, 3)
+		_, _ = c.Write(zmtp("kv", number(wild), "0:4"))
+		lives(c, 0, 5, 9)
+		return true
+	})
+	router := serve(t, "ROUTER", func(n int, c net.Conn) bool {
+		replies(c, 0, []uint64{0, 3, 0, 0}[n], []uint64{2, 5, 9, 9}[n])
+		end(c)
+		return true
+	})
+	o := quick()
+	o.Idle = time.Hour // a new connection would heal it
+	d, _ := follow(t, source(pub, router), o)
+	d.seen(t, "2=0:2", events.StateLive)
+	close(ready)
+	d.seen(t, "9=0:9", events.StateLive)
+}
+
+// TestRule11_RebuildIsNotForgotten: what a replay that failed left open is asked for from the beginning when the cool-down
+// is over, though the connection was lost meanwhile and a replay from the last batch went well, and again when that fails.
+func TestRule11_RebuildIsNotForgotten(t *testing.T) {
+	lost := make(chan struct{})
+	pub := serve(t, "PUB", func(n int, c net.Conn) bool {
+		if n > 0 {
+			return true
+		}
+		<-lost
+		lives(c, 0, 5, 5)
+		_ = c.SetReadDeadline(time.Now().Add(200 * time.Millisecond)) // within the cool-down
+		_, _ = io.Copy(io.Discard, c)
+		return false
+	})
+	router := serve(t, "ROUTER", func(n int, c net.Conn) bool {
+		switch n {
+		case 0:
+			replies(c, 0, 0, 2)
+		case 1, 3: // for the hole; the first rebuild
+			_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+			_, _ = io.ReadFull(c, make([]byte, 150)) // the request must be read, or closing resets the connection
+			return false
+		case 2: // at the new connection
+			replies(c, 0, 5, 5)
+		default:
+			replies(c, 0, 0, 6)
+		}
+		end(c)
+		return true
+	})
+	o := quick()
+	o.ReplayCooldown, o.Idle = time.Second, time.Hour
+	d, _ := follow(t, source(pub, router), o)
+	d.seen(t, "2=0:2", events.StateLive)
+	close(lost)
+	d.seen(t, "6=0:6", events.StateLive)
+	d.reads(t, "joined 0 complete", "0..2 of 0", "gap 3-4", "joined 5 partial", "5..5 of 0", "reset", "joined 0 complete", "0..6 of 0")
+}

@@ -22,9 +22,9 @@ const (
 	flagCommand = 4
 )
 
-// guard is the net.Conn that zmq4 reads. It hands over the greeting, the commands of the handshake, and then the
-// frames of messages, each only after its header was checked against the limits. It is used by one goroutine; only
-// Close may come from another.
+// guard is the net.Conn over which zmq4 makes the handshake, and reads the messages after it. Every header is checked
+// against the limits before anything is done for what it claims. It is used by one goroutine; only Close may come from
+// another.
 type guard struct {
 	net.Conn
 	br  *bufio.Reader
@@ -36,9 +36,8 @@ type guard struct {
 	opened bool
 	// pass is how many bytes of the greeting or of the current frame, header included, zmq4 may still read.
 	pass uint64
-	// frames and bytes measure the message so far.
-	frames int
-	bytes  uint64
+	// begun is when the message being read began, zero between messages.
+	begun time.Time
 	// probes counts heartbeats sent since the peer was last heard.
 	probes int
 }
@@ -50,22 +49,29 @@ func newGuard(c net.Conn, lim limits) *guard {
 	}
 }
 
-// Read implements net.Conn.
+// Read implements net.Conn, for zmq4 and the handshake.
 func (g *guard) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
 	if g.pass == 0 {
-		if err := g.nextFrame(); err != nil {
+		_, header, size, err := g.nextFrame()
+		if err != nil {
 			return 0, err
 		}
+		g.pass = uint64(header) + size
 	}
+	n, err := g.some(p[:min(uint64(len(p)), g.pass)])
+	g.pass -= uint64(n)
+	return n, err
+}
+
+// some reads what there is, at least one byte.
+func (g *guard) some(p []byte) (int, error) {
 	if _, err := g.peek(1); err != nil {
 		return 0, err
 	}
-	n, err := g.br.Read(p[:min(uint64(len(p)), g.pass)])
-	g.pass -= uint64(n)
-	return n, err
+	return g.br.Read(p)
 }
 
 // Write implements net.Conn. A peer that takes no bytes does not hold the reader up for ever.
@@ -76,28 +82,27 @@ func (g *guard) Write(p []byte) (int, error) {
 	return g.Conn.Write(p)
 }
 
-// nextFrame reads headers until one belongs to a frame that zmq4 is to see, and lets that frame pass.
-func (g *guard) nextFrame() error {
+// nextFrame reads headers until one belongs to a frame that is not ours to handle: a command of the handshake, or a frame
+// of a message after it. The header stays unread.
+func (g *guard) nextFrame() (flags byte, header int, size uint64, err error) {
 	for {
-		flags, header, size, err := g.header()
-		if err != nil {
-			return err
-		}
-		if flags&flagCommand == 0 {
-			return g.admit(flags, header, size)
-		}
-		if flags&flagMore != 0 {
-			return fmt.Errorf("%w: command with more frames", ErrProtocol)
-		}
-		if size > maxCommand {
-			return fmt.Errorf("%w: command of %d bytes, limit %d", ErrFrameTooLarge, size, maxCommand)
-		}
-		if !g.opened {
-			g.pass = uint64(header) + size
-			return nil
+		flags, header, size, err = g.header()
+		switch {
+		case err != nil:
+			return 0, 0, 0, err
+		case flags&flagCommand == 0 && !g.opened:
+			return 0, 0, 0, fmt.Errorf("%w: message before the handshake ended", ErrProtocol)
+		case flags&flagCommand == 0:
+			return flags, header, size, nil
+		case flags&flagMore != 0:
+			return 0, 0, 0, fmt.Errorf("%w: command with more frames", ErrProtocol)
+		case size > maxCommand:
+			return 0, 0, 0, fmt.Errorf("%w: command of %d bytes, limit %d", ErrFrameTooLarge, size, maxCommand)
+		case !g.opened:
+			return flags, header, size, nil
 		}
 		if err := g.command(header, int(size)); err != nil {
-			return err
+			return 0, 0, 0, err
 		}
 	}
 }
@@ -119,27 +124,6 @@ func (g *guard) header() (flags byte, length int, size uint64, err error) {
 		return 0, 0, 0, err
 	}
 	return flags, 9, binary.BigEndian.Uint64(h[1:]), nil
-}
-
-// admit lets a message frame pass if it and its message are within the limits.
-func (g *guard) admit(flags byte, header int, size uint64) error {
-	if !g.opened {
-		return fmt.Errorf("%w: message before the handshake ended", ErrProtocol)
-	}
-	if size > uint64(g.lim.frame) {
-		return fmt.Errorf("%w: %d bytes, limit %d", ErrFrameTooLarge, size, g.lim.frame)
-	}
-	g.frames++
-	g.bytes += size
-	if g.frames > g.lim.frames || g.bytes > uint64(g.lim.message) {
-		return fmt.Errorf("%w: %d frames and %d bytes, limits %d and %d", ErrMessageTooLarge, g.frames, g.bytes,
-			g.lim.frames, g.lim.message)
-	}
-	if flags&flagMore == 0 {
-		g.frames, g.bytes = 0, 0
-	}
-	g.pass = uint64(header) + size
-	return nil
 }
 
 // command takes one command out of the stream. A PING is answered with its context, as ZMTP 3.1 asks; any other byte
@@ -180,9 +164,9 @@ func (g *guard) peek(n int) ([]byte, error) {
 		if had >= n {
 			return g.br.Peek(n)
 		}
-		until := g.greetBy
-		if g.opened {
-			until = time.Now().Add(g.lim.idle)
+		until, err := g.patience()
+		if err != nil {
+			return nil, err
 		}
 		if err := g.SetReadDeadline(until); err != nil {
 			return nil, err
@@ -198,6 +182,26 @@ func (g *guard) peek(n int) ([]byte, error) {
 			return nil, err
 		}
 	}
+}
+
+// patience is until when the next bytes are waited for. It errs with ErrSilent when a message takes too long.
+func (g *guard) patience() (time.Time, error) {
+	if !g.opened {
+		return g.greetBy, nil
+	}
+	now := time.Now()
+	until := now.Add(g.lim.idle)
+	if g.begun.IsZero() {
+		return until, nil
+	}
+	last := g.begun.Add(g.lim.whole)
+	if now.After(last) {
+		return now, fmt.Errorf("%w: one message took over %v", ErrSilent, g.lim.whole)
+	}
+	if last.Before(until) {
+		until = last
+	}
+	return until, nil
 }
 
 // probe sends a heartbeat, or errs when enough have gone unanswered.

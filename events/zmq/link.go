@@ -61,16 +61,8 @@ func (l *link) subscribe(topics []string) error {
 	return nil
 }
 
-// recv reads one message. zmq4 allocates every frame anew, so the caller may keep them.
-func (l *link) recv() (frames [][]byte, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			frames, err = nil, fmt.Errorf("%w: %v", ErrProtocol, r)
-		}
-	}()
-	m, err := l.z.RecvMsg()
-	return m.Frames, err
-}
+// recv reads one message, whose frames are the caller's.
+func (l *link) recv() (frames [][]byte, err error) { return l.g.message() }
 
 // close frees the connection.
 func (l *link) close() { l.g.Close() }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,6 +65,11 @@ func (s *server) accept(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("accept: %w", err)
 		}
+		if !s.allowed(c.RemoteAddr()) {
+			c.Close()
+			s.h.Disconnected(0, fmt.Errorf("%w: %s", ErrPeer, c.RemoteAddr()))
+			continue
+		}
 		select {
 		case s.slots <- struct{}{}:
 			// Ends when ctx closes its connection; Listen waits for it.
@@ -75,6 +82,16 @@ func (s *server) accept(ctx context.Context) error {
 			s.h.Disconnected(0, fmt.Errorf("%w: %d are open", ErrFull, s.o.MaxConns))
 		}
 	}
+}
+
+// allowed says whether a peer may connect. Only the network tells peers apart; a socket in the file system has its rights.
+func (s *server) allowed(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	if !ok || len(s.o.Peers) == 0 {
+		return true
+	}
+	ip := tcp.AddrPort().Addr().Unmap().WithZone("")
+	return slices.ContainsFunc(s.o.Peers, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 func (s *server) serve(ctx context.Context, c net.Conn) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/kvscout/kvscout/events"
@@ -18,8 +19,10 @@ const (
 	DefaultHandshake  = 3 * time.Second
 	DefaultBackoffMin = 20 * time.Millisecond
 	// DefaultBackoffMax keeps a publisher that comes back unheard for less than 2 s.
-	DefaultBackoffMax  = 1500 * time.Millisecond
-	DefaultMaxConns    = 256
+	DefaultBackoffMax = 1500 * time.Millisecond
+	DefaultMaxConns   = 256
+	// DefaultMessageTime is enough for the largest message at 10 Mbit/s.
+	DefaultMessageTime = 30 * time.Second
 	DefaultIdleTimeout = 2 * time.Second
 	// DefaultMaxBatches is a hundred times what engines buffer.
 	DefaultMaxBatches = 1 << 20
@@ -38,8 +41,10 @@ var (
 	ErrProtocol = errors.New("protocol violated")
 	// ErrSilent is a peer that answered no heartbeat, or a replay that stopped before its end.
 	ErrSilent = errors.New("peer is silent")
-	// ErrFull is a connection refused because too many are open.
+	// ErrFull is a connection refused because too many are open, or closed because unfinished messages fill the budget.
 	ErrFull = errors.New("too many connections")
+	// ErrPeer is a connection from where none is allowed.
+	ErrPeer = errors.New("peer is not allowed")
 	// ErrTooManyBatches is a replay that does not end.
 	ErrTooManyBatches = errors.New("too many replayed batches")
 )
@@ -60,6 +65,12 @@ type Options struct {
 	BackoffMin, BackoffMax time.Duration
 	// MaxConns is how many connections Listen keeps open at once.
 	MaxConns int
+	// Peers are the networks from which Listen takes TCP connections; none means all.
+	Peers []netip.Prefix
+	// MessageTime bounds the time from a message's first byte to its last.
+	MessageTime time.Duration
+	// Budget bounds unfinished messages over all connections; nil shares one of DefaultBudget in the process.
+	Budget *Budget
 	// Logger may be nil.
 	Logger *slog.Logger
 }
@@ -86,6 +97,7 @@ func (o Options) Validate() error {
 	faults = append(faults, o.limits().validate())
 	for name, d := range map[string]time.Duration{
 		"idle": o.Idle, "handshake": o.Handshake, "backoff min": o.BackoffMin, "backoff max": o.BackoffMax,
+		"message time": o.MessageTime,
 	} {
 		if d < 0 {
 			faults = append(faults, fmt.Errorf("%w: %s %v is negative", ErrOptions, name, d))
@@ -120,18 +132,20 @@ func (o Options) withDefaults() Options {
 func (o Options) limits() limits {
 	return limits{
 		frame: o.MaxFrame, frames: o.MaxFrames, message: o.MaxMessage,
-		idle: o.Idle, handshake: o.Handshake, probes: maxProbes,
+		idle: o.Idle, handshake: o.Handshake, probes: maxProbes, whole: o.MessageTime, budget: o.Budget,
 	}.withDefaults()
 }
 
 // maxProbes is how many heartbeats may stay unanswered.
 const maxProbes = 2
 
-// limits bound one connection: bytes per frame, frames and bytes per message, times, unanswered probes.
+// limits bound one connection: bytes per frame, frames and bytes per message, times, unanswered probes; and budget all
+// of them.
 type limits struct {
 	frame, frames, message int
-	idle, handshake        time.Duration
+	idle, handshake, whole time.Duration
 	probes                 int
+	budget                 *Budget
 }
 
 func (l limits) withDefaults() limits {
@@ -140,6 +154,10 @@ func (l limits) withDefaults() limits {
 	l.message = orInt(l.message, max(DefaultMaxMessage, l.frame))
 	l.idle = orDuration(l.idle, DefaultIdle)
 	l.handshake = orDuration(l.handshake, DefaultHandshake)
+	l.whole = orDuration(l.whole, DefaultMessageTime)
+	if l.budget == nil {
+		l.budget = processBudget
+	}
 	return l
 }
 

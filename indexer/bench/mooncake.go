@@ -119,6 +119,7 @@ func (r *mooncakeRun) serve(ctx context.Context, s *subject) (got answer, err er
 	r.latencies = r.latencies[:0]
 	from := 0
 	for i, q := range r.queries {
+		q = s.written(q)
 		began := r.watch.elapsed()
 		list, err := s.find(ctx, q)
 		took := r.watch.elapsed() - began

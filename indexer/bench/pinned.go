@@ -188,6 +188,7 @@ func (r *pinnedRun) ask(ctx context.Context, s *subject, c workload.Cell) (laten
 	}
 	latencies = make([]time.Duration, 0, len(queries))
 	for _, q := range queries {
+		q = s.written(q)
 		began := r.watch.elapsed()
 		list, err := s.find(ctx, q)
 		took := r.watch.elapsed() - began

@@ -20,6 +20,7 @@ type subject struct {
 	reader  *indexer.Reader
 	ledgers []*indexer.Ledger
 	query   indexer.Query // used again, as a caller in a hurry does
+	keys    []indexer.Key
 }
 
 // open makes an index with so many sources.
@@ -47,6 +48,13 @@ func (s *subject) apply(batches []step) {
 	for i := range batches {
 		s.ledgers[batches[i].holder].Apply(&batches[i].batch)
 	}
+}
+
+// written is a query's keys written anew, as they are where somebody computes them to ask at once. They are good until the
+// next call.
+func (s *subject) written(keys []indexer.Key) []indexer.Key {
+	s.keys = append(s.keys[:0], keys...)
+	return s.keys
 }
 
 // find asks for one query: who holds how much of it. It is all that is timed of a find.

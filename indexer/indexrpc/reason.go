@@ -31,11 +31,16 @@ const (
 	ReasonBadPath
 	ReasonBadHeader
 	ReasonBadBody
+	ReasonBadPromptIndex
+	ReasonCallerTokens
 	ReasonSaltMismatch
 	ReasonSaltNotSupported
 	ReasonNoRenderer
 	ReasonRendererUnusable
 	ReasonRendererDown
+	ReasonRenderNotTrusted
+	ReasonRenderNotExact
+	ReasonFingerprintMismatch
 	ReasonPromptTooLong
 	ReasonBodyTooLarge
 	ReasonTooManyCandidates
@@ -81,11 +86,16 @@ var outcomes = [ReasonCount]struct {
 	ReasonBadPath:              {"BAD_PATH", connect.CodeInvalidArgument},
 	ReasonBadHeader:            {"BAD_HEADER", connect.CodeInvalidArgument},
 	ReasonBadBody:              {"BAD_BODY", connect.CodeInvalidArgument},
+	ReasonBadPromptIndex:       {"BAD_PROMPT_INDEX", connect.CodeInvalidArgument},
+	ReasonCallerTokens:         {"CALLER_TOKENS", connect.CodeInvalidArgument},
 	ReasonSaltMismatch:         {"SALT_MISMATCH", connect.CodeInvalidArgument},
 	ReasonSaltNotSupported:     {"SALT_NOT_SUPPORTED_BY_ENGINE", connect.CodeFailedPrecondition},
 	ReasonNoRenderer:           {"NO_RENDERER", connect.CodeFailedPrecondition},
 	ReasonRendererUnusable:     {"RENDERER_UNUSABLE", connect.CodeFailedPrecondition},
 	ReasonRendererDown:         {"RENDERER_DOWN", connect.CodeUnavailable},
+	ReasonRenderNotTrusted:     {"RENDER_NOT_TRUSTED", connect.CodeFailedPrecondition},
+	ReasonRenderNotExact:       {"RENDER_NOT_EXACT", connect.CodeFailedPrecondition},
+	ReasonFingerprintMismatch:  {"FINGERPRINT_MISMATCH", connect.CodeFailedPrecondition},
 	ReasonPromptTooLong:        {"PROMPT_TOO_LONG", connect.CodeResourceExhausted},
 	ReasonBodyTooLarge:         {"BODY_TOO_LARGE", connect.CodeResourceExhausted},
 	ReasonTooManyCandidates:    {"TOO_MANY_CANDIDATES", connect.CodeResourceExhausted},

@@ -32,6 +32,8 @@ type Options struct {
 	MaxTokens int
 	// ScoreStats gives Stats.score; nil leaves it out.
 	ScoreStats func() *kvscoutv1.ScoreStats
+	// RendererStats gives Stats.renderers; nil leaves them out.
+	RendererStats func() []*kvscoutv1.RendererStats
 	// Snapshot gives Stats.snapshot; nil leaves it out.
 	Snapshot func() ingest.KeeperStats
 	// LogStats gives Stats.log; nil leaves it out.
@@ -102,13 +104,25 @@ func (s *Service) DeregisterWorker(_ context.Context, req *connect.Request[kvsco
 	if req.Msg.GetWorkerId() == "" {
 		return nil, Failf(ReasonBadWorker, "worker_id is missing").Connect()
 	}
-	var rank *int
-	if req.Msg.Rank != nil {
-		r := int(req.Msg.GetRank())
-		rank = &r
-	}
-	known := s.fleet.Deregister(req.Msg.GetWorkerId(), rank)
+	known := s.fleet.Deregister(req.Msg.GetWorkerId(), rankOf(req.Msg.Rank))
 	return connect.NewResponse(&kvscoutv1.DeregisterWorkerResponse{Known: known}), nil
+}
+
+// ResetWorker drops what a worker or one rank of it is known to hold.
+func (s *Service) ResetWorker(_ context.Context, req *connect.Request[kvscoutv1.ResetWorkerRequest]) (*connect.Response[kvscoutv1.ResetWorkerResponse], error) {
+	if req.Msg.GetWorkerId() == "" {
+		return nil, Failf(ReasonBadWorker, "worker_id is missing").Connect()
+	}
+	known := s.fleet.Reset(req.Msg.GetWorkerId(), rankOf(req.Msg.Rank))
+	return connect.NewResponse(&kvscoutv1.ResetWorkerResponse{Known: known}), nil
+}
+
+func rankOf(rank *uint32) *int {
+	if rank == nil {
+		return nil
+	}
+	r := int(*rank)
+	return &r
 }
 
 // ListWorkers lists workers and the state of their sources.

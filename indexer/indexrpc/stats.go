@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/discover"
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 	"github.com/kvscout/kvscout/indexer"
 	"github.com/kvscout/kvscout/indexer/ingest"
@@ -73,7 +75,9 @@ func (s *Service) stats(now time.Time) *kvscoutv1.Stats {
 		Blocks:       uint64(x.Blocks),
 		HolderBlocks: uint64(x.HolderBlocks),
 
-		TopicMismatches: s.fleet.TopicMismatches(),
+		TopicMismatches:    s.fleet.TopicMismatches(),
+		RefusedConnections: s.fleet.RefusedConnections(),
+		Discovery:          discoveryOf(s.fleet.Discovery()),
 	}
 	for _, l := range s.index.Ledgers() {
 		fresh := l.Freshness() // first: the counts are then no older than the batch that it names
@@ -87,6 +91,9 @@ func (s *Service) stats(now time.Time) *kvscoutv1.Stats {
 	}
 	if s.opts.LogStats != nil {
 		out.Log = s.opts.LogStats()
+	}
+	if s.opts.RendererStats != nil {
+		out.Renderers = s.opts.RendererStats()
 	}
 	if s.opts.Snapshot != nil {
 		out.Snapshot = snapshotStatsOf(s.opts.Snapshot(), now)
@@ -119,6 +126,23 @@ func snapshotStatsOf(k ingest.KeeperStats, now time.Time) *kvscoutv1.SnapshotSta
 	return out
 }
 
+// discoveryOf is nil without discoverers.
+func discoveryOf(u discover.Update) *kvscoutv1.DiscoveryStats {
+	if len(u.Discoverers) == 0 {
+		return nil
+	}
+	out := &kvscoutv1.DiscoveryStats{Asked: u.Asked, AskFailures: u.AskFailed}
+	for _, d := range u.Discoverers {
+		out.Discoverers = append(out.Discoverers, &kvscoutv1.DiscovererStats{
+			Name: d.Name, Workers: Count(d.Workers), Reports: d.Reports, Failures: d.Failures, Error: d.Err,
+		})
+	}
+	for _, p := range u.Pending {
+		out.Pending = append(out.Pending, &kvscoutv1.PendingWorker{WorkerId: p.ID, Reason: p.Why})
+	}
+	return out
+}
+
 func sourceStatsOf(l *indexer.Ledger, st *indexer.SourceStats, fresh indexer.Freshness, now time.Time) *kvscoutv1.SourceStats {
 	src := l.Source()
 	out := &kvscoutv1.SourceStats{
@@ -139,6 +163,10 @@ func sourceStatsOf(l *indexer.Ledger, st *indexer.SourceStats, fresh indexer.Fre
 		Resets:          st.Resets,
 		OrphansWaiting:  uint64(st.OrphanStores),
 		OrphansDropped:  uint64(max(0, st.OrphansDropped)),
+		StateSeconds:    max(0, now.Sub(st.Since).Seconds()),
+	}
+	if fresh.HasSequence {
+		out.LagSeconds = proto.Float64(st.Lag.Seconds())
 	}
 	for t, n := range st.Resident {
 		if n > 0 {

@@ -42,8 +42,8 @@ func readWorker(spec *kvscoutv1.WorkerSpec) (ingest.Worker, error) {
 		Role:     role,
 		Model:    spec.GetModel(),
 		Aliases:  spec.GetModelAliases(),
-		Adapters: spec.GetAdapters(),
-		Sources:  sources,
+		Adapters: spec.GetAdapters(), Fingerprint: spec.GetRenderFingerprint(),
+		Sources: sources,
 	}, nil
 }
 
@@ -75,7 +75,7 @@ func checkSpec(spec *kvscoutv1.WorkerSpec) error {
 func checkTexts(spec *kvscoutv1.WorkerSpec) error {
 	texts := []string{
 		spec.GetWorkerId(), spec.GetModel(), spec.GetEngine(), spec.GetEngineVersion(), spec.GetEventEndpoint(),
-		spec.GetReplayEndpoint(), spec.GetTopic(), spec.GetHashFormat(),
+		spec.GetReplayEndpoint(), spec.GetTopic(), spec.GetHashFormat(), spec.GetRenderFingerprint(),
 	}
 	texts = slices.Concat(texts, spec.GetModelAliases(), spec.GetAdapters(), spec.GetUnpublished())
 	for key, value := range spec.GetLabels() {
@@ -120,7 +120,7 @@ func named(w ingest.Worker, model string) bool {
 
 // workerOf is a worker with the state of its sources, as of now.
 func workerOf(w ingest.Worker, ledgers []*indexer.Ledger, now time.Time) *kvscoutv1.Worker {
-	out := &kvscoutv1.Worker{Spec: specOf(w)}
+	out := &kvscoutv1.Worker{Spec: specOf(w), Url: w.URL, RenderFingerprint: w.Fingerprint}
 	for _, l := range ledgers {
 		out.Sources = append(out.Sources, statusOf(w, l, now))
 	}
@@ -136,6 +136,8 @@ func specOf(w ingest.Worker) *kvscoutv1.WorkerSpec {
 		ModelAliases: w.Aliases,
 		Adapters:     w.Adapters,
 		Ranks:        Count(len(w.Sources)),
+
+		RenderFingerprint: w.Fingerprint,
 	}
 	if len(w.Sources) == 0 {
 		return spec

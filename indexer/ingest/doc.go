@@ -6,17 +6,19 @@
 //
 // Invariants:
 //
-//  1. A worker is registered once: the same description again changes nothing, another one replaces it and drops what
-//     it held.
+//  1. A worker is registered once: the same description again changes nothing, another one replaces it, and the ranks
+//     that it describes otherwise drop what they held.
 //  2. Once Deregister has returned, no lookup credits the worker, whatever its stream still delivers.
 //  3. A source has one writer: its stream, or pushes one at a time.
 //  4. What a Keeper has restored is credited as a bound until the publisher is proven to be the one before (package stream).
-//  5. Of a source that is followed in a log, a snapshot has the books and the record up to which they are, as of one moment.
+//  5. Lookups read a published view and wait for no registration (rule 16).
+//  6. A worker that was registered by a call is the caller's: discovery neither changes it nor takes it out. One that was
+//     deregistered by a call stays out until discovery describes it otherwise.
+//  7. Of a source that is followed in a log, a snapshot has the books and the record up to which they are, as of one moment.
 //     Records up to that one change nothing once it is restored, and each one behind it is read, or its loss is told.
-//  6. Lookups read a published view and wait for no registration (rule 16).
 //
 // Concurrency: one goroutine per source with an endpoint, ended by Deregister, replacement or Close, which wait for it.
 // Lock order: Fleet.mu, then a source's push, then the index.
 //
-// It is not discovery: it is told what exists.
+// It is not discovery: it is told what exists (package discover, RegisterWorker).
 package ingest

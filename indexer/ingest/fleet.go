@@ -1,14 +1,18 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/discover"
 	"github.com/kvscout/kvscout/events/jetstream"
 	"github.com/kvscout/kvscout/events/stream"
 	"github.com/kvscout/kvscout/indexer"
@@ -52,17 +56,23 @@ type Fleet struct {
 	// followed is what is read from a log; nil if nothing is.
 	followed atomic.Pointer[Followed]
 
-	mu sync.Mutex // guards workers and closed; held while a worker comes or goes
+	mu sync.Mutex // guards workers, discovered, found and closed; held while a worker comes or goes
 	// workers by id.
 	workers map[string]*member
 	closed  bool
+	// discovered is what discovery said last of each worker, found the rest of its last update.
+	discovered map[string]Worker
+	found      discover.Update
 }
 
 // member is a worker of the fleet.
 type member struct {
 	Worker
-	sources    []*source
-	configured bool // by Restore; others are registered again after a restart
+	sources []*source
+	// configured: by Restore or discovery. Others were registered by a call, and are registered again after a restart.
+	configured bool
+	// ill is what is wrong with its serving port; nil if nothing is known to be.
+	ill error
 }
 
 // source is one event stream of a member.
@@ -95,7 +105,7 @@ func New(index *indexer.Index, opts Options) *Fleet {
 	if opts.Stream.Logger == nil {
 		opts.Stream.Logger = opts.Logger
 	}
-	f := &Fleet{index: index, opts: opts, log: opts.Logger, workers: make(map[string]*member)}
+	f := &Fleet{index: index, opts: opts, log: opts.Logger, workers: make(map[string]*member), discovered: make(map[string]Worker)}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.view.Store(&view{})
 	return f
@@ -113,19 +123,36 @@ func (f *Fleet) Close() {
 // TopicMismatches counts messages on shared ports whose topic belongs to no source.
 func (f *Fleet) TopicMismatches() uint64 { return f.opts.Stream.Listeners.Mismatched() }
 
+// RefusedConnections counts connections refused at bound ports: too many, or from where none is allowed.
+func (f *Fleet) RefusedConnections() uint64 { return f.opts.Stream.Listeners.Refused() }
+
 // Register adds a worker and starts listening to it; an endpoint that cannot be reached is no error. The same
-// description again changes nothing. Another description of the same id replaces the worker: what it held is dropped.
+// description again changes nothing. Another description of the same id replaces it: a rank that is described otherwise
+// drops what it held, the others keep it. The worker is the caller's from then on: discovery no longer changes it.
 // It errs with ErrWorker, ErrTooMany, ErrTaken or ErrClosed.
-func (f *Fleet) Register(w Worker) (replaced bool, err error) { return f.register(w, false, nil) }
+func (f *Fleet) Register(w Worker) (replaced bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	replaced, err = f.registerLocked(w, false, nil)
+	if err == nil {
+		f.workers[w.ID].configured = false
+	}
+	return replaced, err
+}
 
 // register registers a worker whose sources go on from a snapshot where that has them.
 func (f *Fleet) register(w Worker, configured bool, from *restoring) (replaced bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.registerLocked(w, configured, from)
+}
+
+// registerLocked is register. Needs f.mu.
+func (f *Fleet) registerLocked(w Worker, configured bool, from *restoring) (replaced bool, err error) {
 	w, err = w.normalise()
 	if err != nil {
 		return false, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.closed {
 		return false, ErrClosed
 	}
@@ -136,23 +163,49 @@ func (f *Fleet) register(w Worker, configured bool, from *restoring) (replaced b
 	if !known && len(f.workers) >= f.opts.MaxWorkers {
 		return false, fmt.Errorf("%w: %d", ErrTooMany, len(f.workers))
 	}
-	if known {
-		f.dropLocked(old, old.sources)
-	}
 	m := &member{Worker: w, configured: configured}
+	if known {
+		m.sources = old.keep(w.Sources)
+		f.dropLocked(old, old.without(m.sources))
+		m.ill = old.ill
+	}
 	for _, src := range w.Sources {
+		if slices.ContainsFunc(m.sources, func(s *source) bool { return s.Rank == src.Rank }) {
+			continue
+		}
 		s, err := f.open(src, w.Sources, from)
 		if err != nil {
 			f.dropLocked(m, m.sources)
 			f.publishLocked()
 			return known, err
 		}
+		s.writer.Health(m.ill)
 		m.sources = append(m.sources, s)
 	}
 	f.workers[w.ID] = m
 	f.publishLocked()
 	f.log.Info("worker registered", "worker", w.ID, "ranks", len(w.Sources), "model", w.Model, "replaced", known)
 	return known, nil
+}
+
+// keep is which of the member's sources another description of it leaves as they are.
+func (m *member) keep(described []events.Source) (same []*source) {
+	for _, s := range m.sources {
+		if slices.ContainsFunc(described, func(d events.Source) bool { return reflect.DeepEqual(d, s.Source) }) {
+			same = append(same, s)
+		}
+	}
+	return same
+}
+
+// without is the member's sources less these.
+func (m *member) without(these []*source) (rest []*source) {
+	for _, s := range m.sources {
+		if !slices.Contains(these, s) {
+			rest = append(rest, s)
+		}
+	}
+	return rest
 }
 
 // open opens a source, one of all of its worker, in the index and starts its stream.
@@ -162,6 +215,8 @@ func (f *Fleet) open(src events.Source, all []events.Source, from *restoring) (*
 		return nil, fmt.Errorf("%w: %v", ErrTaken, err)
 	}
 	s := &source{Source: src, writer: writer, stop: func() {}}
+	f.log.Info("listening to source", "source", src.ID(), "model", src.Model, "engine", string(src.Engine),
+		"events", cmp.Or(src.Events, "pushed"), "replay", cmp.Or(src.Replay, "none"), "topic", src.Topic)
 	cursor, resumed := from.take(src, all, writer)
 	var sink events.Sink
 	if sink, s.log = f.shared(src, writer); resumed && s.log != nil {
@@ -223,18 +278,27 @@ func (f *Fleet) Deregister(id string, rank *int) bool {
 	return true
 }
 
-// dropLocked ends sources of m and forgets m with the last of them. Needs f.mu.
-func (f *Fleet) dropLocked(m *member, gone []*source) {
-	var rest []*source
+// Reset drops what a worker, or one rank of it, is known to hold. It says whether there was such a worker or rank.
+func (f *Fleet) Reset(id string, rank *int) (known bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m, ok := f.workers[id]
+	if !ok {
+		return false
+	}
 	for _, s := range m.sources {
-		left := true
-		for _, g := range gone {
-			left = left && s != g
-		}
-		if left {
-			rest = append(rest, s)
+		if rank == nil || s.Rank == *rank {
+			s.writer.Empty()
+			known = true
 		}
 	}
+	f.log.Info("worker reset by a call", "worker", id, "known", known)
+	return known
+}
+
+// dropLocked ends sources of m and forgets m with the last of them. Needs f.mu.
+func (f *Fleet) dropLocked(m *member, gone []*source) {
+	rest := m.without(gone)
 	for _, s := range gone {
 		s.writer.Close() // credit ends here; what the stream still delivers goes nowhere
 		s.stop()

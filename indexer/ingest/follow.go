@@ -51,7 +51,8 @@ func (w *Followed) Describe(m jetstream.Member) error {
 	from := w.from
 	w.mu.Unlock()
 	_, err := w.fleet.register(Worker{
-		ID: m.ID, Labels: m.Labels, Role: role, Model: m.Model, Aliases: m.Aliases, Adapters: m.Adapters, Sources: m.Events(),
+		ID: m.ID, Labels: m.Labels, Role: role, Model: m.Model, Aliases: m.Aliases, Adapters: m.Adapters,
+		Fingerprint: m.Fingerprint, Sources: m.Events(),
 	}, false, from)
 	if _, known := w.fleet.Worker(m.ID); !known {
 		w.mu.Lock()
@@ -115,6 +116,7 @@ func (f *Fleet) shareLocked(workers []Worker) {
 		}
 		m := jetstream.Member{
 			ID: w.ID, Role: w.Role.String(), Labels: w.Labels, Model: w.Model, Aliases: w.Aliases, Adapters: w.Adapters,
+			Fingerprint: w.Fingerprint,
 		}
 		for _, s := range w.Sources {
 			m.Sources = append(m.Sources, jetstream.SourceOf(s))

@@ -169,7 +169,7 @@ func fleetOf(t *testing.T, n int) ([]*simulate.Engine, []Worker) {
 		}
 		t.Cleanup(func() { e.Close() })
 		engines = append(engines, e)
-		workers = append(workers, Worker{ID: id, Model: "m", Role: RoleBoth, Labels: map[string]string{"n": id}, Sources: []events.Source{e.Source()}})
+		workers = append(workers, Worker{ID: id, Model: "m", Role: RoleBoth, Labels: map[string]string{"n": id}, Fingerprint: "f", Sources: []events.Source{e.Source()}})
 	}
 	return engines, workers
 }
@@ -226,7 +226,7 @@ func TestReplicas_AnswerIdentically(t *testing.T) {
 		if got, want := len(r.fleet.Workers()), len(workers); got != want {
 			t.Errorf("replica %s knows %d workers, want %d", name, got, want)
 		}
-		if w, _ := r.fleet.Worker("w1"); w.Role != RoleBoth || w.Labels["n"] != "w1" {
+		if w, _ := r.fleet.Worker("w1"); w.Role != RoleBoth || w.Labels["n"] != "w1" || w.Fingerprint != "f" {
 			t.Errorf("replica %s knows worker w1 as %+v", name, w)
 		}
 	}

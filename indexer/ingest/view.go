@@ -25,12 +25,19 @@ type view struct {
 	adapters map[string]string
 	served   []string        // models, sorted
 	unsalt   map[string]bool // models of which every source's engine publishes no salt
+	engines  map[modelEngine]bool
+}
+
+// modelEngine is a model with an engine that serves it.
+type modelEngine struct {
+	model  string
+	engine events.Engine
 }
 
 func (f *Fleet) publishLocked() {
 	v := &view{
 		byID: make(map[string]int), models: make(map[string]string), adapters: make(map[string]string),
-		unsalt: make(map[string]bool),
+		unsalt: make(map[string]bool), engines: make(map[modelEngine]bool),
 	}
 	for _, m := range f.workers {
 		v.workers = append(v.workers, m.Worker)
@@ -39,6 +46,7 @@ func (f *Fleet) publishLocked() {
 	for i, w := range v.workers {
 		v.byID[w.ID] = i
 		for _, s := range w.Sources {
+			v.engines[modelEngine{w.Model, s.Engine}] = true
 			if all, seen := v.unsalt[w.Model]; !seen || all {
 				v.unsalt[w.Model] = !PublishesSalts(s)
 			}
@@ -115,3 +123,8 @@ func PublishesSalts(src events.Source) bool {
 
 // SaltSupported says whether any engine that serves the model publishes cache salts (rule 15).
 func (f *Fleet) SaltSupported(model string) bool { return !f.view.Load().unsalt[model] }
+
+// HasEngine says whether an engine of that kind serves the model.
+func (f *Fleet) HasEngine(model string, engine events.Engine) bool {
+	return f.view.Load().engines[modelEngine{model, engine}]
+}

@@ -60,6 +60,9 @@ type Worker struct {
 	// Adapters are the names of LoRA adapters that it serves, by which requests may name the model. An adapter whose
 	// blocks are held is known without.
 	Adapters []string
+	// URL is the base of its serving port, "" if none is known; Fingerprint the configuration by which it turns requests
+	// into tokens. Both are shown and never interpreted here.
+	URL, Fingerprint string
 	// Sources has one entry for each rank. Worker and Model of each are those of the worker.
 	Sources []events.Source
 }
@@ -82,8 +85,8 @@ func (w Worker) normalise() (Worker, error) {
 	switch {
 	case w.ID == "":
 		bad("id is missing")
-	case len(w.ID) > maxNameBytes || len(w.Model) > maxNameBytes:
-		bad("id or model is longer than %d bytes", maxNameBytes)
+	case len(w.ID) > maxNameBytes || len(w.Model) > maxNameBytes || len(w.Fingerprint) > maxNameBytes:
+		bad("id, model or fingerprint is longer than %d bytes", maxNameBytes)
 	}
 	if len(w.Sources) == 0 || len(w.Sources) > maxRanks {
 		bad("worker %s has %d ranks, want 1 to %d", w.ID, len(w.Sources), maxRanks)

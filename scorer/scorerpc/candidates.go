@@ -59,6 +59,8 @@ type choice struct {
 	elsewhere []string
 	// saltless workers publish no salts: nothing of a salted request can be credited to them.
 	saltless map[string]bool
+	// differing workers state another render fingerprint than the renderer.
+	differing map[string]bool
 	// unfit candidates are left out because of their role.
 	unfit map[string]bool
 	role  ingest.Role
@@ -66,8 +68,12 @@ type choice struct {
 }
 
 // choose narrows matches to the candidates and the role, and adds what is to be said of candidates without a match.
-func (s *Service) choose(matches []indexer.Match, q *indexer.Query, want selection) choice {
-	c := choice{role: want.role, model: q.Model, unknown: make(map[string]bool), saltless: make(map[string]bool), unfit: make(map[string]bool)}
+func (s *Service) choose(matches []indexer.Match, p *prompt, want selection) choice {
+	q := &p.query
+	c := choice{
+		role: want.role, model: q.Model, unknown: make(map[string]bool), saltless: make(map[string]bool),
+		unfit: make(map[string]bool), differing: make(map[string]bool),
+	}
 	matched := make(map[string]bool)
 	for _, m := range matches {
 		id := m.Source.Worker
@@ -80,6 +86,9 @@ func (s *Service) choose(matches []indexer.Match, q *indexer.Query, want selecti
 		// A worker that is just leaving or arriving may be missing from the fleet; then no role is known to exclude it.
 		if w, ok := s.fleet.Worker(id); !ok || w.Role.Serves(want.role) {
 			c.add(m, q.Salt != "")
+			if rendersOtherwise(w, p.render.GetFingerprint()) {
+				c.differing[id] = true
+			}
 		} else if len(want.candidates) > 0 {
 			c.unfit[id] = true
 		}

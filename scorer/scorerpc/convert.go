@@ -45,6 +45,9 @@ func (a *answer) worker(r *scorer.Ranked) *kvscoutv1.WorkerScore {
 	case a.prompt.otherModel != "" && r.Covered != [events.TierCount]int{}:
 		upper(out.Bound, kvscoutv1.BoundReason_BOUND_REASON_HIDDEN_NAMESPACE) // perhaps an adapter without blocks
 	}
+	if a.chosen.differing[r.Source.Worker] {
+		loosen(out.Bound, kvscoutv1.BoundKind_BOUND_KIND_ESTIMATE, kvscoutv1.BoundReason_BOUND_REASON_RENDER_DIFFERS)
+	}
 	out.HeldTokens = indexrpc.Count(r.Held)
 	out.Score = r.Score
 	if !a.prompt.skipsCache {
@@ -89,6 +92,9 @@ func (a *answer) warnings() []string {
 	}
 	if len(c.saltless) > 0 {
 		out = append(out, "engines publish no cache salts, so nothing of this salted request can be credited to "+few(slices.Sorted(maps.Keys(c.saltless))))
+	}
+	if len(c.differing) > 0 {
+		out = append(out, "workers state another render fingerprint than the renderer: "+few(slices.Sorted(maps.Keys(c.differing))))
 	}
 	switch {
 	case len(c.unfit) > 0:

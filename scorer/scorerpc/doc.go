@@ -1,5 +1,5 @@
-// Package scorerpc serves ScoreService: it reads a request, has its prompt rendered if need be, asks the index, and
-// rates the candidates.
+// Package scorerpc serves ScoreService and RenderService: it reads a request, has its prompt rendered if need be, asks the
+// index, and rates the candidates.
 //
 //	ScoreRequest -> prompt -> indexer.Query -> matches -> candidates -> scorer.Rank -> ScoreResponse
 //
@@ -9,11 +9,15 @@
 //  2. A candidate that the index does not know is listed as such, with a lower bound (rule 13).
 //  3. A salted request that no engine of its model can answer is refused before anything is rendered (rule 15). Where
 //     only some engines cannot, those are listed with zeros and a lower bound.
-//  4. A body is scored in the namespace that the body itself names, or refused: never a salted one as unsalted (rule 3).
+//  4. A body is scored in the namespace that its tenant header or the body itself names, or refused: never a salted one as
+//     unsalted (rule 3). The renderer gets the body byte for byte, less the gateway's own members, with the base model in
+//     place of an adapter.
 //  5. Score takes no lock that a writer holds, and nothing of it waits but the renderer (rule 16).
 //  6. Tokens, features, candidates and calls at once are bounded (rule 17).
 //  7. Salts, token ids and body text are in no answer and no log line. What a renderer says of a body goes to its
-//     sender, and only there.
+//     sender, and only there. return_tokens gives a caller the tokens of its own prompt.
+//  8. Token ids that a body carries for its prompt are taken from trusted callers, else the body is refused.
+//  9. Workers that render otherwise than the renderer are never rated as exact: refused, or flagged by setting.
 //
 // Concurrency: a Service is safe for concurrent use and starts no goroutine.
 //

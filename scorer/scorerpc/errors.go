@@ -24,6 +24,10 @@ var renderReasons = [render.ReasonCount]indexrpc.Reason{
 	render.ReasonTimeout:          indexrpc.ReasonDeadline,
 	render.ReasonContract:         indexrpc.ReasonRendererUnusable,
 	render.ReasonTooLarge:         indexrpc.ReasonPromptTooLong,
+	render.ReasonUntrusted:        indexrpc.ReasonRenderNotTrusted,
+	render.ReasonNotExact:         indexrpc.ReasonRenderNotExact,
+	render.ReasonUnusable:         indexrpc.ReasonRendererUnusable,
+	render.ReasonNoRenderer:       indexrpc.ReasonNoRenderer,
 }
 
 // classify gives any error of this package its reason.

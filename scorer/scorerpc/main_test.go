@@ -33,6 +33,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // rig is the real server on a loopback port, with a client for each protocol.
 type rig struct {
 	kvscoutv1connect.ScoreServiceClient
+	kvscoutv1connect.RenderServiceClient
 	byProtocol map[string]kvscoutv1connect.ScoreServiceClient
 	index      *indexer.Index
 	fleet      *ingest.Fleet
@@ -50,7 +51,7 @@ func start(t testing.TB, opts scorerpc.Options, fleetOpts ...ingest.Options) *ri
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := server.New(server.Options{Score: r.service, Index: indexrpc.New(r.index, r.fleet, indexrpc.Options{})})
+	srv := server.New(server.Options{Score: r.service, Render: r.service, Index: indexrpc.New(r.index, r.fleet, indexrpc.Options{})})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(ctx, l) }() // ended by cancel, waited for below
@@ -74,6 +75,7 @@ func (r *rig) dial(t testing.TB, url string) {
 		return &http.Client{Transport: transport}
 	}
 	r.ScoreServiceClient = kvscoutv1connect.NewScoreServiceClient(client(h1), url)
+	r.RenderServiceClient = kvscoutv1connect.NewRenderServiceClient(client(h1), url)
 	r.byProtocol = map[string]kvscoutv1connect.ScoreServiceClient{
 		"connect":  r.ScoreServiceClient,
 		"grpc":     kvscoutv1connect.NewScoreServiceClient(client(h2), url, connect.WithGRPC()),
@@ -170,6 +172,8 @@ func ids(tokens []uint32) *kvscoutv1.Tokens {
 type fakeVLLM struct {
 	asked  atomic.Int32
 	answer atomic.Pointer[string] // of 200
+	body   atomic.Pointer[string] // of the last request
+	header atomic.Pointer[http.Header]
 }
 
 // renderer starts the fake and returns a real client of it. A request with the header X-Fault gets that status.
@@ -178,7 +182,10 @@ func (f *fakeVLLM) renderer(t testing.TB, answer string, edit ...func(*render.Op
 	f.answer.Store(&answer)
 	fake := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		f.asked.Add(1)
-		_, _ = io.Copy(io.Discard, req.Body)
+		data, _ := io.ReadAll(req.Body)
+		body := string(data)
+		f.body.Store(&body)
+		f.header.Store(&req.Header)
 		switch fault := req.Header.Get("X-Fault"); fault {
 		case "":
 			_, _ = io.WriteString(w, *f.answer.Load())

@@ -3,9 +3,6 @@ package scorerpc
 import (
 	"context"
 	"fmt"
-	"net/http"
-
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 	"github.com/kvscout/kvscout/indexer"
@@ -15,9 +12,10 @@ import (
 
 // prompt is a request's prompt, ready to be looked up.
 type prompt struct {
-	query  indexer.Query
-	tokens int
-	render *kvscoutv1.RenderInfo // nil if it was not rendered
+	query    indexer.Query
+	tokens   int
+	features []*kvscoutv1.Feature  // of query, with their modality
+	render   *kvscoutv1.RenderInfo // nil if it was not rendered
 	// skipsCache: the engine will not read its cache for this request.
 	skipsCache bool
 	// otherModel is the model that the body names where the request names another; else empty.
@@ -29,6 +27,9 @@ func (s *Service) prompt(ctx context.Context, req *kvscoutv1.ScoreRequest) (prom
 	if req.GetHttpRequest() != nil {
 		return s.rendered(ctx, req)
 	}
+	if req.PromptIndex != nil {
+		return prompt{}, indexrpc.Failf(indexrpc.ReasonBadPromptIndex, "prompt_index without http_request")
+	}
 	q, err := indexrpc.ReadPrompt(req, s.opts.MaxPromptTokens)
 	if err != nil {
 		return prompt{}, err
@@ -37,11 +38,11 @@ func (s *Service) prompt(ctx context.Context, req *kvscoutv1.ScoreRequest) (prom
 	if err := indexrpc.Resolve(s.fleet, req.GetModel(), &q); err != nil {
 		return prompt{}, err
 	}
-	return prompt{query: q, tokens: q.Length()}, nil
+	return prompt{query: q, tokens: q.Length(), features: req.GetFeatures()}, nil
 }
 
-// rendered reads what the body says of its namespace, and has it rendered. What can be refused without a renderer is
-// refused before it is asked (rule 15).
+// rendered reads what headers and body say of the prompt's namespace, and has the body rendered. What can be refused
+// without a renderer is refused before it is asked (rule 15).
 func (s *Service) rendered(ctx context.Context, req *kvscoutv1.ScoreRequest) (prompt, error) {
 	if err := s.checkHTTP(req); err != nil {
 		return prompt{}, err
@@ -51,30 +52,47 @@ func (s *Service) rendered(ctx context.Context, req *kvscoutv1.ScoreRequest) (pr
 		return prompt{}, err
 	}
 	p := prompt{query: indexer.Query{Namespace: indexrpc.NamespaceOf(req), AdapterID: req.GetAdapterId()}}
-	if err := mergeSalt(&p.query, said.salt); err != nil {
-		return prompt{}, err
-	}
-	if err := s.resolveBody(&p, req.GetModel(), said.model); err != nil {
-		return prompt{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return prompt{}, err
-	}
-	result, err := s.opts.Renderer.Render(ctx, renderRequest(req.GetHttpRequest()))
+	tenant, err := s.tenant(req.GetHttpRequest())
 	if err != nil {
 		return prompt{}, err
 	}
-	err = s.take(&p, result, said.media)
+	if err := mergeSalt(&p.query, tenant, &said); err != nil {
+		return prompt{}, err
+	}
+	if err := s.resolveBody(&p, req.GetModel(), &said); err != nil {
+		return prompt{}, err
+	}
+	own, err := s.callerTokens(req.GetHttpRequest().GetBody(), &said)
+	if err != nil {
+		return prompt{}, err
+	}
+	if own != nil && req.GetPromptIndex() != 0 {
+		return prompt{}, indexrpc.Failf(indexrpc.ReasonBadPromptIndex, "prompt_index %d of a body of one prompt", req.GetPromptIndex())
+	}
+	if own != nil {
+		p.query.Tokens, p.tokens, p.query.MediaUnnamed = own, len(own), said.media
+		return p, nil
+	}
+	result, err := s.render(ctx, req.GetHttpRequest(), &p, &said)
+	if err != nil {
+		return prompt{}, err
+	}
+	err = s.take(&p, result, req.PromptIndex, said.media)
 	return p, err
 }
 
 func (s *Service) checkHTTP(req *kvscoutv1.ScoreRequest) error {
-	h := req.GetHttpRequest()
 	switch {
 	case req.GetTokens() != nil || req.GetBlockHashes() != nil:
 		return indexrpc.Failf(indexrpc.ReasonTwoPrompts, "http_request is set beside another prompt")
 	case len(req.GetFeatures()) > 0:
 		return indexrpc.Failf(indexrpc.ReasonBadFeature, "%d features without tokens", len(req.GetFeatures()))
+	}
+	return s.checkRenderable(req.GetHttpRequest())
+}
+
+func (s *Service) checkRenderable(h *kvscoutv1.HttpRequest) error {
+	switch {
 	case h.GetPath() == "":
 		return indexrpc.Failf(indexrpc.ReasonBadPath, "path is empty")
 	case len(h.GetBody()) == 0:
@@ -85,67 +103,18 @@ func (s *Service) checkHTTP(req *kvscoutv1.ScoreRequest) error {
 	return nil
 }
 
-// mergeSalt joins the salt of the request and of its body: either may be left out, two must agree.
-func mergeSalt(q *indexer.Query, body string) error {
+// take puts one of the prompts that were rendered into p.
+func (s *Service) take(p *prompt, result render.Result, index *uint32, media bool) error {
+	n, at := len(result.Prompts), 0
 	switch {
-	case q.Salt == "":
-		q.Salt = body
-	case body != "" && body != q.Salt:
-		return indexrpc.Failf(indexrpc.ReasonSaltMismatch, "cache_salt of the request and of its body differ")
+	case index != nil && int64(*index) >= int64(n):
+		return indexrpc.Failf(indexrpc.ReasonBadPromptIndex, "prompt_index %d of a body of %d prompts", *index, n)
+	case index != nil:
+		at = int(*index)
+	case n > 1:
+		return indexrpc.Failf(indexrpc.ReasonSeveralPrompts, "the body holds %d prompts and prompt_index says none of them", n)
 	}
-	return nil
-}
-
-// resolveBody finds the model. The engine obeys the body, so where that names an adapter of the request's model, it
-// counts; where it names something else, the answer says what was taken.
-func (s *Service) resolveBody(p *prompt, asked, body string) error {
-	if asked == "" || body == "" || asked == body {
-		if asked == "" {
-			asked = body
-		}
-		return indexrpc.Resolve(s.fleet, asked, &p.query)
-	}
-	named := p.query.Adapter // by the request's own field
-	if err := indexrpc.Resolve(s.fleet, asked, &p.query); err != nil {
-		return err
-	}
-	inner := indexer.Query{}
-	switch err := indexrpc.Resolve(s.fleet, body, &inner); {
-	case body == named:
-		return nil
-	case s.index.HoldsAdapter(p.query.Model, body): // of several models, perhaps
-		inner.Adapter = body
-	case err != nil || inner.Model != p.query.Model:
-		p.otherModel = body
-		return nil
-	}
-	switch named {
-	case "":
-		p.query.Adapter = inner.Adapter
-	case inner.Adapter:
-	default:
-		p.otherModel = body
-	}
-	return nil
-}
-
-func renderRequest(h *kvscoutv1.HttpRequest) render.Request {
-	header := make(http.Header, len(h.GetHeaders()))
-	for name, value := range h.GetHeaders() {
-		header[name] = []string{value} // as it came: the renderer judges names
-	}
-	return render.Request{Path: h.GetPath(), Body: h.GetBody(), Header: header}
-}
-
-// take puts what was rendered into p.
-func (s *Service) take(p *prompt, result render.Result, media bool) error {
-	if len(result.Prompts) > 1 {
-		return indexrpc.Failf(indexrpc.ReasonSeveralPrompts, "the body holds %d prompts, want 1", len(result.Prompts))
-	}
-	if len(result.Prompts) == 0 || len(result.Prompts[0].Tokens) == 0 {
-		return indexrpc.Failf(indexrpc.ReasonRendererUnusable, "renderer answered without tokens") // rule 14
-	}
-	got := result.Prompts[0]
+	got := result.Prompts[at]
 	p.tokens = len(got.Tokens)
 	if err := indexrpc.CheckLength(p.tokens, s.opts.MaxPromptTokens); err != nil {
 		return err
@@ -154,16 +123,11 @@ func (s *Service) take(p *prompt, result render.Result, media bool) error {
 	for _, f := range got.Features {
 		p.query.Features = append(p.query.Features, indexer.Feature{Hash: f.Hash, Offset: f.Offset, Length: f.Length})
 	}
+	p.features = featuresOf(got.Features)
 	p.query.MediaUnnamed = media && len(got.Features) == 0
 	p.skipsCache = got.SkipsPrefixCache
-	p.render = &kvscoutv1.RenderInfo{
-		Renderer:    s.opts.RendererName,
-		Fingerprint: result.Fingerprint,
-		Duration:    durationpb.New(result.Duration),
-	}
-	if p.render.Renderer == "" {
-		p.render.Renderer = result.Renderer
-	}
+	p.render = s.renderInfo(result)
+	p.render.PromptIndex = indexrpc.Count(at)
 	return nil
 }
 

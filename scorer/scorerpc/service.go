@@ -37,6 +37,15 @@ type Options struct {
 	Weights scorer.Weights
 	// Renderer renders http_request; nil refuses it with NO_RENDERER.
 	Renderer render.Renderer
+	// TenantHeader names the header by which the gateway tells the tenant, which is the cache salt; empty for none.
+	TenantHeader string
+	// StripFields are top-level members of bodies that only gateways know; the renderer does not see them.
+	StripFields []string
+	// TrustCallerTokens takes token ids that a body carries for its prompt. Else such bodies are CALLER_TOKENS.
+	TrustCallerTokens bool
+	// FlagFingerprints answers about workers that render otherwise than the renderer, as estimates; else a request that
+	// would rate one is FINGERPRINT_MISMATCH.
+	FlagFingerprints bool
 	// RendererName is RenderInfo.renderer; empty takes the name that the renderer gives itself.
 	RendererName string
 	// Ready says whether the index has what it starts with; until then calls get NOT_READY. Nil is always.
@@ -66,7 +75,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Service implements ScoreService. It is safe for concurrent use.
+// Service implements ScoreService and RenderService. It is safe for concurrent use.
 type Service struct {
 	index *indexer.Index
 	fleet *ingest.Fleet
@@ -77,7 +86,10 @@ type Service struct {
 	errors   [indexrpc.ReasonCount]atomic.Uint64
 }
 
-var _ kvscoutv1connect.ScoreServiceHandler = (*Service)(nil)
+var (
+	_ kvscoutv1connect.ScoreServiceHandler  = (*Service)(nil)
+	_ kvscoutv1connect.RenderServiceHandler = (*Service)(nil)
+)
 
 // New returns a service over an index and the fleet that feeds it.
 func New(index *indexer.Index, fleet *ingest.Fleet, opts Options) *Service {
@@ -105,16 +117,21 @@ func (s *Service) Stats() *kvscoutv1.ScoreStats {
 func (s *Service) Score(ctx context.Context, req *connect.Request[kvscoutv1.ScoreRequest]) (*connect.Response[kvscoutv1.ScoreResponse], error) {
 	out, err := s.score(ctx, req.Msg)
 	if err != nil {
-		failed := classify(err)
-		s.errors[failed.Reason].Add(1)
-		s.requests.Add(1)
-		if failed.Reason == indexrpc.ReasonInternal {
-			s.opts.Logger.Error("score failed without a reason", "error_type", fmt.Sprintf("%T", err)) // its text may quote the request
-		}
-		return nil, failed.Connect()
+		return nil, s.failed(err).Connect()
 	}
 	s.requests.Add(1)
 	return connect.NewResponse(out), nil
+}
+
+// failed gives an error its reason and counts it.
+func (s *Service) failed(err error) *indexrpc.Error {
+	failed := classify(err)
+	s.errors[failed.Reason].Add(1)
+	s.requests.Add(1)
+	if failed.Reason == indexrpc.ReasonInternal {
+		s.opts.Logger.Error("call failed without a reason", "error_type", fmt.Sprintf("%T", err)) // its text may quote the request
+	}
+	return failed
 }
 
 func (s *Service) score(ctx context.Context, req *kvscoutv1.ScoreRequest) (*kvscoutv1.ScoreResponse, error) {
@@ -142,7 +159,10 @@ func (s *Service) score(ctx context.Context, req *kvscoutv1.ScoreRequest) (*kvsc
 	if err != nil {
 		return nil, err
 	}
-	chosen := s.choose(matches, &p.query, want)
+	chosen := s.choose(matches, &p, want)
+	if err := s.checkFingerprints(&chosen, p.render.GetFingerprint()); err != nil {
+		return nil, err
+	}
 	if p.skipsCache {
 		want.weights = scorer.Weights{}
 	}
@@ -150,5 +170,10 @@ func (s *Service) score(ctx context.Context, req *kvscoutv1.ScoreRequest) (*kvsc
 	out := &kvscoutv1.ScoreResponse{PromptTokens: indexrpc.Count(p.tokens), Render: p.render, IndexVersion: version}
 	out.Workers = a.workers(scorer.Rank(chosen.matches, p.tokens, want.weights))
 	out.Warnings = a.warnings()
+	if req.GetReturnTokens() {
+		if out.Tokens = packed(p.query.Tokens); out.Tokens != nil {
+			out.Features = p.features
+		}
+	}
 	return out, nil
 }

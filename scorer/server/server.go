@@ -35,6 +35,11 @@ var ErrGrace = errors.New("calls outlasted the grace period")
 type Options struct {
 	Score kvscoutv1connect.ScoreServiceHandler
 	Index kvscoutv1connect.IndexServiceHandler
+	// Render is the RenderService; nil leaves it out.
+	Render kvscoutv1connect.RenderServiceHandler
+	// RenderReady is whether bodies can be rendered, which is the health of RenderService while the server serves. It is
+	// asked each time. Nil is always.
+	RenderReady func() bool
 	// ReadMaxBytes bounds one message, decompressed.
 	ReadMaxBytes int
 	// CallTimeout bounds one unary call, from its headers to its last byte.
@@ -48,7 +53,7 @@ type Options struct {
 type Server struct {
 	opts    Options
 	log     *slog.Logger
-	health  *grpchealth.StaticChecker
+	health  *health
 	handler http.Handler
 	// streams is done when streams must end, with a cause for their callers.
 	streams context.Context
@@ -56,7 +61,13 @@ type Server struct {
 }
 
 // services are the names that health and reflection know.
-var services = []string{kvscoutv1connect.ScoreServiceName, kvscoutv1connect.IndexServiceName}
+func (o Options) services() []string {
+	names := []string{kvscoutv1connect.ScoreServiceName, kvscoutv1connect.IndexServiceName}
+	if o.Render != nil {
+		names = append(names, kvscoutv1connect.RenderServiceName)
+	}
+	return names
+}
 
 // New returns a server that serves once Serve is called.
 func New(opts Options) *Server {
@@ -72,7 +83,7 @@ func New(opts Options) *Server {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{opts: opts, log: opts.Logger, health: grpchealth.NewStaticChecker(services...)}
+	s := &Server{opts: opts, log: opts.Logger, health: newHealth(opts)}
 	s.streams, s.drain = context.WithCancelCause(context.Background())
 	s.setHealth(grpchealth.StatusNotServing)
 	s.handler = s.bound(s.mux())
@@ -95,15 +106,18 @@ func (s *Server) mux() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle(kvscoutv1connect.NewScoreServiceHandler(s.opts.Score, opts...))
 	mux.Handle(kvscoutv1connect.NewIndexServiceHandler(s.opts.Index, opts...))
+	if s.opts.Render != nil {
+		mux.Handle(kvscoutv1connect.NewRenderServiceHandler(s.opts.Render, opts...))
+	}
 	mux.Handle(grpchealth.NewHandler(s.health, opts...))
-	reflector := grpcreflect.NewStaticReflector(append([]string{grpchealth.HealthV1ServiceName}, services...)...)
+	reflector := grpcreflect.NewStaticReflector(append([]string{grpchealth.HealthV1ServiceName}, s.opts.services()...)...)
 	mux.Handle(grpcreflect.NewHandlerV1(reflector, opts...))
 	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, opts...))
 	return mux
 }
 
 func (s *Server) setHealth(status grpchealth.Status) {
-	for _, name := range append([]string{""}, services...) {
+	for _, name := range append([]string{""}, s.opts.services()...) {
 		s.health.SetStatus(name, status)
 	}
 }

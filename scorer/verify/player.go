@@ -2,7 +2,9 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/kvscout/kvscout/events"
@@ -57,10 +59,11 @@ func (p *player) open(rec *recording.Record) error {
 	if err != nil {
 		return err
 	}
+	f := &feed{Feed: events.NewFeed(w), writer: w}
 	if p.complete[rec.Source] {
-		w.Joined(0, true)
+		f.Begin()
 	}
-	p.feeds[rec.Source] = &feed{Feed: events.NewFeed(w), writer: w}
+	p.feeds[rec.Source] = f
 	return nil
 }
 
@@ -81,13 +84,22 @@ func (p *player) predict(ctx context.Context, rec *recording.Record) error {
 	} else if seen {
 		f.Missed(seq) // it had seen more than the recording holds
 	}
-	matches, err := p.index.Lookup(ctx, query(r))
+	q := query(r)
+	differs, err := p.render(ctx, r, &q)
+	if errors.Is(err, ErrUnrendered) {
+		p.report.Unrendered++
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("render request %d: %w", p.report.Requests, err)
+	}
+	matches, err := p.index.Lookup(ctx, q)
 	if err != nil {
 		return err
 	}
 	for i := range matches {
 		if matches[i].Source.ID() == rec.Source {
-			p.compare(rec.Source, r, &matches[i])
+			p.compare(rec.Source, r, &matches[i], differs)
 			return nil
 		}
 	}
@@ -106,8 +118,27 @@ func query(r *recording.Request) indexer.Query {
 	return q
 }
 
-func (p *player) compare(source string, r *recording.Request, m *indexer.Match) {
+// render puts what the body of r becomes into q, and says whether that differs from what the engine ran.
+func (p *player) render(ctx context.Context, r *recording.Request, q *indexer.Query) (differs bool, err error) {
+	if p.opts.Render == nil || len(r.Body) == 0 {
+		return false, nil
+	}
+	tokens, features, err := p.opts.Render(ctx, r.Path, r.Body)
+	if err != nil {
+		return false, err
+	}
+	differs = !slices.Equal(tokens, q.Tokens) || !slices.Equal(features, q.Features)
+	q.Tokens, q.Features = tokens, features
+	p.report.Rendered++
+	if differs {
+		p.report.Differing++
+	}
+	return differs, nil
+}
+
+func (p *player) compare(source string, r *recording.Request, m *indexer.Match, differs bool) {
 	pr := Prediction{
+		Differs:       differs,
 		Index:         p.report.Requests,
 		Source:        source,
 		Predicted:     m.Reusable,
@@ -140,6 +171,7 @@ func (p *player) compare(source string, r *recording.Request, m *indexer.Match) 
 	case indexer.Lower:
 		pr.Wrong = high > 0
 	}
+	pr.Wrong = pr.Wrong || differs
 	switch {
 	case pr.Wrong:
 		p.report.Wrong++

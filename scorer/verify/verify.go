@@ -18,6 +18,9 @@ var ErrUnknownSource = errors.New("source was not described")
 // ErrOrder is a recording whose records are not in the order of time.
 var ErrOrder = errors.New("recording is not in the order of time")
 
+// ErrUnrendered is a body that Options.Render cannot render exactly. Its request is left out and counted.
+var ErrUnrendered = errors.New("body cannot be rendered exactly")
+
 // Report is the outcome of one recording. Requests = Equal + Over + Under.
 type Report struct {
 	File     string `json:"file"`
@@ -35,6 +38,12 @@ type Report struct {
 	Torn bool `json:"torn,omitempty"`
 	// Bad counts records that could not be used. What a lost message leaves unknown shows in the bounds.
 	Bad int `json:"bad,omitempty"`
+	// Rendered counts the requests that were predicted from their bodies, Differing those of them whose tokens are not the
+	// engine's; these are wrong, whatever was predicted.
+	Rendered  int `json:"rendered,omitempty"`
+	Differing int `json:"differing,omitempty"`
+	// Unrendered counts requests that were left out because their bodies cannot be rendered exactly.
+	Unrendered int `json:"unrendered,omitempty"`
 }
 
 // Prediction is one request's answer beside the engine's number, in tokens.
@@ -48,11 +57,16 @@ type Prediction struct {
 	HasHost                     bool
 	Bound                       indexer.Bound
 	Wrong                       bool
+	// Differs: the tokens rendered are not those that the engine ran.
+	Differs bool
 }
 
 // Options of a verification. The zero value works.
 type Options struct {
 	Index indexer.Options
+	// Render, when set, makes the prompt of each recorded body, and the recorded tokens are only compared with it. A
+	// request without a body keeps its tokens. ErrUnrendered leaves the request out, other errors end the verification.
+	Render func(ctx context.Context, path string, body []byte) ([]uint32, []indexer.Feature, error)
 	// Observe, when set, sees every prediction.
 	Observe func(Prediction)
 	// Progress, when set, is told how much of the file was read, in bytes.
@@ -100,7 +114,7 @@ func File(ctx context.Context, path string, opts Options) (Report, error) {
 		return Report{}, err
 	}
 	if p.report.Requests == 0 {
-		return Report{}, fmt.Errorf("%s: no requests to verify (%d damaged records)", path, p.report.Bad)
+		return Report{}, fmt.Errorf("%s: no requests to verify (%d damaged records, %d bodies not rendered)", path, p.report.Bad, p.report.Unrendered)
 	}
 	p.report.Seconds = time.Since(start).Seconds()
 	return p.report, nil

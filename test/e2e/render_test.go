@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/test/tokenizers"
 )
 
 // recordedRender is a body with what vLLM 0.32's renderer answered to it.
@@ -33,6 +34,15 @@ func (r *recordedRender) body() string {
 		return *r.Body
 	}
 	return string(r.Base64)
+}
+
+// forRenderer is the body as the renderer gets it: without what only gateways know, and not asking for media tensors.
+func (r *recordedRender) forRenderer() string {
+	body := strings.Replace(r.body(), `"nvext": {"use_raw_prompt": true}, `, "", 1)
+	if strings.Contains(body, `"image_url"`) {
+		body = `{"return_mm_kwargs":false,` + body[1:]
+	}
+	return body
 }
 
 // answer is the recorded answer, or one around the recorded ids.
@@ -85,7 +95,7 @@ type renderer struct {
 func startRenderer(t testing.TB) *renderer {
 	r := &renderer{t: t, answers: make(map[string]*recordedRender)}
 	for _, rec := range recordedRenders(t) {
-		r.answers[rec.Path+"/render "+rec.body()] = rec
+		r.answers[rec.Path+"/render "+rec.forRenderer()] = rec
 	}
 	r.Server = httptest.NewServer(r)
 	t.Cleanup(r.Close)
@@ -98,6 +108,7 @@ func (r *renderer) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	fault, rec := r.fault, r.answers[req.URL.Path+" "+string(body)]
 	r.mu.Unlock()
 	switch {
+	case req.URL.Path == "/health" && fault == nil:
 	case fault != nil:
 		fault(w, req)
 	case rec == nil:
@@ -126,9 +137,21 @@ const renderedModel = "tiny-qwen3"
 // it refuses is refused.
 func TestRender_RecordedBodies(t *testing.T) {
 	t.Parallel()
-	r := startRenderer(t)
+	scoreRecorded(t, nil, "--renderer", startRenderer(t).URL)
+}
+
+// The same in process, from the files of the model.
+func TestRender_RecordedBodiesInProcess(t *testing.T) {
+	t.Parallel()
+	inexact := failure{400, "failed_precondition", "RENDER_NOT_EXACT"}
+	scoreRecorded(t, map[string]failure{"image part on a text model": inexact, "completion prompt_embeds": inexact}, "--render-model", "model="+renderedModel+",served="+renderedModel+",max-model-len=2048,profile=vllm,tokenizer="+tokenizers.Dir(t, "qwen3"))
+}
+
+// scoreRecorded scores every recorded body. What the engine refused is refused by the same reason, or by that in others.
+func scoreRecorded(t *testing.T, others map[string]failure, flags ...string) {
+	t.Helper()
 	e := startEngine(t, engineConfig{id: "w0", model: renderedModel, replay: true})
-	s := serveFleet(t, []*engine{e}, "--renderer", r.URL)
+	s := serveFleet(t, []*engine{e}, flags...)
 	s.inState(t, "w0", 0, stateLive)
 	e.hello(s)
 	refused := map[int]failure{
@@ -137,7 +160,10 @@ func TestRender_RecordedBodies(t *testing.T) {
 	}
 	hits := 0
 	for _, rec := range recordedRenders(t) {
+		other, has := others[rec.Name]
 		switch {
+		case has:
+			s.fails(t, scoreMethod, httpRequest(rec), other)
 		case rec.Status != http.StatusOK:
 			s.fails(t, scoreMethod, httpRequest(rec), refused[rec.Status])
 		case len(rec.TokenIDs) > 1:
@@ -174,9 +200,9 @@ func TestRule14_RendererFaults(t *testing.T) {
 	t.Parallel()
 	r := startRenderer(t)
 	e := startEngine(t, engineConfig{id: "w0", model: renderedModel, replay: true})
-	s := serveFleet(t, []*engine{e}, "--renderer", r.URL, "--renderer-timeout", "2s")
+	s := serveFleet(t, []*engine{e}, "--renderer", r.URL, "--renderer-timeout", "2s", "--renderer-health-interval", "20ms")
 	s.inState(t, "w0", 0, stateLive)
-	rec := recordedRenders(t)[0]
+	rec, other := recordedRenders(t)[0], recordedRenders(t)[1]
 
 	says := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -197,6 +223,11 @@ func TestRule14_RendererFaults(t *testing.T) {
 		{"403 without scale-out", typed(403, "PermissionDeniedError"), unusable},
 		{"404 without the route", says(404, `{"detail":"Not Found"}`), unusable},
 		{"404 that names no model", typed(404, "NotFoundError"), unusable},
+		{"200 with an error body", says(200, `{"error":{"message":"no","type":"InternalServerError","code":500}}`), unusable},
+		{"ids out of range", says(200, `{"token_ids":[1,2147483648],"features":null}`), unusable},
+		{"redirect", func(w http.ResponseWriter, req *http.Request) {
+			http.Redirect(w, req, "/elsewhere", http.StatusTemporaryRedirect)
+		}, unusable},
 		{"400", typed(400, "BadRequestError"), failure{400, "invalid_argument", "BAD_BODY"}},
 		{"401", says(401, `{"error":"Unauthorized"}`), unusable},
 		{"429", typed(429, "RateLimitError"), failure{429, "resource_exhausted", "OVERLOADED"}},
@@ -226,7 +257,21 @@ func TestRule14_RendererFaults(t *testing.T) {
 	s.fails(t, scoreMethod, obj{"model": renderedModel, "httpRequest": obj{"path": "/v1/embeddings", "body": []byte(rec.body())}},
 		failure{400, "invalid_argument", "BAD_PATH"})
 	renderAndServe(t, s, e, rec)
+	eventually(t, "rendering is ready", func() bool { return s.renders(t) })
 	r.Close()
-	s.fails(t, scoreMethod, httpRequest(rec), down)
+	s.fails(t, scoreMethod, httpRequest(other), down)
+	eventually(t, "rendering is not ready", func() bool { return !s.renders(t) })
+	renderAndServe(t, s, e, rec) // at hand
 	same(t, "tokens need no renderer", s.score(t, "w0", span(1, 9)), answer{0, 0, exact, ""})
+}
+
+// renders says whether the health of rendering is good.
+func (s *server) renders(t testing.TB) bool {
+	t.Helper()
+	status, b, err := s.post("grpc.health.v1.Health/Check", asJSON(t, obj{"service": "kvscout.v1.RenderService"}))
+	var said struct{ Status string }
+	if err != nil || status != http.StatusOK || json.Unmarshal(b, &said) != nil {
+		t.Fatalf("health: status %d, %v: %s", status, err, b)
+	}
+	return said.Status == "SERVING_STATUS_SERVING"
 }

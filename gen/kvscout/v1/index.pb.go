@@ -63,9 +63,12 @@ type WorkerSpec struct {
 	// What the engine does without telling: "sliding_window", "recurrent_state", "namespace". Empty: nothing.
 	Unpublished []string `protobuf:"bytes,17,rep,name=unpublished,proto3" json:"unpublished,omitempty"`
 	// LoRA adapters that it serves, by whose names requests may ask. Empty: an adapter is known once blocks of it are held.
-	Adapters      []string `protobuf:"bytes,18,rep,name=adapters,proto3" json:"adapters,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Adapters []string `protobuf:"bytes,18,rep,name=adapters,proto3" json:"adapters,omitempty"`
+	// What the worker's engine says of the configuration by which it turns requests into tokens (TensorRT-LLM's
+	// render_fingerprint). Empty: not known; then it is not compared with the renderer's.
+	RenderFingerprint string `protobuf:"bytes,24,opt,name=render_fingerprint,json=renderFingerprint,proto3" json:"render_fingerprint,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *WorkerSpec) Reset() {
@@ -224,15 +227,26 @@ func (x *WorkerSpec) GetAdapters() []string {
 	return nil
 }
 
+func (x *WorkerSpec) GetRenderFingerprint() string {
+	if x != nil {
+		return x.RenderFingerprint
+	}
+	return ""
+}
+
 // Worker is a registered worker with the state of its sources.
 type Worker struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As registered. If ranks were deregistered since, ranks counts those left, and the endpoints are the lowest one's.
 	Spec *WorkerSpec `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
 	// One per rank, in order; ranks that only the batches of another rank name are listed too, without endpoints.
-	Sources       []*SourceStatus `protobuf:"bytes,2,rep,name=sources,proto3" json:"sources,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Sources []*SourceStatus `protobuf:"bytes,2,rep,name=sources,proto3" json:"sources,omitempty"`
+	// Base of the worker's serving port, at which it is asked about itself and for its health. Empty: none is known.
+	Url string `protobuf:"bytes,20,opt,name=url,proto3" json:"url,omitempty"`
+	// The configuration by which the worker turns requests into tokens, as it tells it (TensorRT-LLM). Empty: not told.
+	RenderFingerprint string `protobuf:"bytes,21,opt,name=render_fingerprint,json=renderFingerprint,proto3" json:"render_fingerprint,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Worker) Reset() {
@@ -277,6 +291,20 @@ func (x *Worker) GetSources() []*SourceStatus {
 		return x.Sources
 	}
 	return nil
+}
+
+func (x *Worker) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *Worker) GetRenderFingerprint() string {
+	if x != nil {
+		return x.RenderFingerprint
+	}
+	return ""
 }
 
 // SourceStatus is the state of one event stream.
@@ -429,7 +457,8 @@ func (x *RegisterWorkerRequest) GetWorker() *WorkerSpec {
 type RegisterWorkerResponse struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Worker *Worker                `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
-	// True: another spec of this id was replaced and its blocks dropped. False: the id was new, or the spec the same.
+	// True: another spec of this id was replaced, and ranks described otherwise dropped their blocks. False: the id was new, or
+	// the spec the same.
 	Replaced      bool `protobuf:"varint,2,opt,name=replaced,proto3" json:"replaced,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -580,6 +609,107 @@ func (x *DeregisterWorkerResponse) GetKnown() bool {
 	return false
 }
 
+// ResetWorkerRequest names a worker or one rank of it.
+type ResetWorkerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required.
+	WorkerId string `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
+	// Only this rank. Absent: every rank.
+	Rank          *uint32 `protobuf:"varint,2,opt,name=rank,proto3,oneof" json:"rank,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetWorkerRequest) Reset() {
+	*x = ResetWorkerRequest{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetWorkerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetWorkerRequest) ProtoMessage() {}
+
+func (x *ResetWorkerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetWorkerRequest.ProtoReflect.Descriptor instead.
+func (*ResetWorkerRequest) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ResetWorkerRequest) GetWorkerId() string {
+	if x != nil {
+		return x.WorkerId
+	}
+	return ""
+}
+
+func (x *ResetWorkerRequest) GetRank() uint32 {
+	if x != nil && x.Rank != nil {
+		return *x.Rank
+	}
+	return 0
+}
+
+// ResetWorkerResponse says what was there.
+type ResetWorkerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// False: there was no such worker or rank, and nothing changed.
+	Known         bool `protobuf:"varint,1,opt,name=known,proto3" json:"known,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetWorkerResponse) Reset() {
+	*x = ResetWorkerResponse{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetWorkerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetWorkerResponse) ProtoMessage() {}
+
+func (x *ResetWorkerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetWorkerResponse.ProtoReflect.Descriptor instead.
+func (*ResetWorkerResponse) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ResetWorkerResponse) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
 // ListWorkersRequest filters.
 type ListWorkersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -593,7 +723,7 @@ type ListWorkersRequest struct {
 
 func (x *ListWorkersRequest) Reset() {
 	*x = ListWorkersRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[7]
+	mi := &file_kvscout_v1_index_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -605,7 +735,7 @@ func (x *ListWorkersRequest) String() string {
 func (*ListWorkersRequest) ProtoMessage() {}
 
 func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[7]
+	mi := &file_kvscout_v1_index_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -618,7 +748,7 @@ func (x *ListWorkersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkersRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{7}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListWorkersRequest) GetModel() string {
@@ -645,7 +775,7 @@ type ListWorkersResponse struct {
 
 func (x *ListWorkersResponse) Reset() {
 	*x = ListWorkersResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[8]
+	mi := &file_kvscout_v1_index_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -657,7 +787,7 @@ func (x *ListWorkersResponse) String() string {
 func (*ListWorkersResponse) ProtoMessage() {}
 
 func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[8]
+	mi := &file_kvscout_v1_index_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -670,7 +800,7 @@ func (x *ListWorkersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkersResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkersResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{8}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListWorkersResponse) GetWorkers() []*Worker {
@@ -689,7 +819,7 @@ type GetStatsRequest struct {
 
 func (x *GetStatsRequest) Reset() {
 	*x = GetStatsRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[9]
+	mi := &file_kvscout_v1_index_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -701,7 +831,7 @@ func (x *GetStatsRequest) String() string {
 func (*GetStatsRequest) ProtoMessage() {}
 
 func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[9]
+	mi := &file_kvscout_v1_index_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -714,7 +844,7 @@ func (x *GetStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetStatsRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{9}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{11}
 }
 
 // GetStatsResponse carries the counters.
@@ -727,7 +857,7 @@ type GetStatsResponse struct {
 
 func (x *GetStatsResponse) Reset() {
 	*x = GetStatsResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[10]
+	mi := &file_kvscout_v1_index_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -739,7 +869,7 @@ func (x *GetStatsResponse) String() string {
 func (*GetStatsResponse) ProtoMessage() {}
 
 func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[10]
+	mi := &file_kvscout_v1_index_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -752,7 +882,7 @@ func (x *GetStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetStatsResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{10}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetStatsResponse) GetStats() *Stats {
@@ -773,7 +903,7 @@ type StreamStatsRequest struct {
 
 func (x *StreamStatsRequest) Reset() {
 	*x = StreamStatsRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[11]
+	mi := &file_kvscout_v1_index_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -785,7 +915,7 @@ func (x *StreamStatsRequest) String() string {
 func (*StreamStatsRequest) ProtoMessage() {}
 
 func (x *StreamStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[11]
+	mi := &file_kvscout_v1_index_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -798,7 +928,7 @@ func (x *StreamStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamStatsRequest.ProtoReflect.Descriptor instead.
 func (*StreamStatsRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{11}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StreamStatsRequest) GetInterval() *durationpb.Duration {
@@ -818,7 +948,7 @@ type StreamStatsResponse struct {
 
 func (x *StreamStatsResponse) Reset() {
 	*x = StreamStatsResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[12]
+	mi := &file_kvscout_v1_index_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -830,7 +960,7 @@ func (x *StreamStatsResponse) String() string {
 func (*StreamStatsResponse) ProtoMessage() {}
 
 func (x *StreamStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[12]
+	mi := &file_kvscout_v1_index_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -843,7 +973,7 @@ func (x *StreamStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StreamStatsResponse.ProtoReflect.Descriptor instead.
 func (*StreamStatsResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{12}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StreamStatsResponse) GetStats() *Stats {
@@ -877,6 +1007,12 @@ type Stats struct {
 	// One per worker and rank, in order.
 	Sources []*SourceStats `protobuf:"bytes,9,rep,name=sources,proto3" json:"sources,omitempty"`
 	Score   *ScoreStats    `protobuf:"bytes,10,opt,name=score,proto3" json:"score,omitempty"`
+	// Connections refused at bound ports: too many, or from where none is allowed. 0: none.
+	RefusedConnections uint64 `protobuf:"varint,20,opt,name=refused_connections,json=refusedConnections,proto3" json:"refused_connections,omitempty"`
+	// Absent: the server discovers nothing.
+	Discovery *DiscoveryStats `protobuf:"bytes,21,opt,name=discovery,proto3" json:"discovery,omitempty"`
+	// How each renderer does, by model. Empty: none is configured.
+	Renderers []*RendererStats `protobuf:"bytes,24,rep,name=renderers,proto3" json:"renderers,omitempty"`
 	// Absent: the service keeps no snapshot.
 	Snapshot *SnapshotStats `protobuf:"bytes,32,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	// Absent: the server shares no log with others.
@@ -887,7 +1023,7 @@ type Stats struct {
 
 func (x *Stats) Reset() {
 	*x = Stats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[13]
+	mi := &file_kvscout_v1_index_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -899,7 +1035,7 @@ func (x *Stats) String() string {
 func (*Stats) ProtoMessage() {}
 
 func (x *Stats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[13]
+	mi := &file_kvscout_v1_index_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -912,7 +1048,7 @@ func (x *Stats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stats.ProtoReflect.Descriptor instead.
 func (*Stats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{13}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Stats) GetIndexVersion() uint64 {
@@ -985,6 +1121,27 @@ func (x *Stats) GetScore() *ScoreStats {
 	return nil
 }
 
+func (x *Stats) GetRefusedConnections() uint64 {
+	if x != nil {
+		return x.RefusedConnections
+	}
+	return 0
+}
+
+func (x *Stats) GetDiscovery() *DiscoveryStats {
+	if x != nil {
+		return x.Discovery
+	}
+	return nil
+}
+
+func (x *Stats) GetRenderers() []*RendererStats {
+	if x != nil {
+		return x.Renderers
+	}
+	return nil
+}
+
 func (x *Stats) GetSnapshot() *SnapshotStats {
 	if x != nil {
 		return x.Snapshot
@@ -997,6 +1154,349 @@ func (x *Stats) GetLog() *LogStats {
 		return x.Log
 	}
 	return nil
+}
+
+// DiscoveryStats is the state of discovery, by which workers come and go without a call.
+type DiscoveryStats struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In order: what an earlier one states of a worker goes first.
+	Discoverers []*DiscovererStats `protobuf:"bytes,1,rep,name=discoverers,proto3" json:"discoverers,omitempty"`
+	// Workers that are named and cannot be listened to yet.
+	Pending []*PendingWorker `protobuf:"bytes,2,rep,name=pending,proto3" json:"pending,omitempty"`
+	// Times that workers were asked about themselves, and those that brought nothing.
+	Asked         uint64 `protobuf:"varint,3,opt,name=asked,proto3" json:"asked,omitempty"`
+	AskFailures   uint64 `protobuf:"varint,4,opt,name=ask_failures,json=askFailures,proto3" json:"ask_failures,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscoveryStats) Reset() {
+	*x = DiscoveryStats{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscoveryStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscoveryStats) ProtoMessage() {}
+
+func (x *DiscoveryStats) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscoveryStats.ProtoReflect.Descriptor instead.
+func (*DiscoveryStats) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *DiscoveryStats) GetDiscoverers() []*DiscovererStats {
+	if x != nil {
+		return x.Discoverers
+	}
+	return nil
+}
+
+func (x *DiscoveryStats) GetPending() []*PendingWorker {
+	if x != nil {
+		return x.Pending
+	}
+	return nil
+}
+
+func (x *DiscoveryStats) GetAsked() uint64 {
+	if x != nil {
+		return x.Asked
+	}
+	return 0
+}
+
+func (x *DiscoveryStats) GetAskFailures() uint64 {
+	if x != nil {
+		return x.AskFailures
+	}
+	return 0
+}
+
+// DiscovererStats is one place that workers come from.
+type DiscovererStats struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "flags", "file", ...
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Workers that it names now.
+	Workers uint32 `protobuf:"varint,2,opt,name=workers,proto3" json:"workers,omitempty"`
+	// Whole lists that it brought, and failures. A failure changes nothing.
+	Reports  uint64 `protobuf:"varint,3,opt,name=reports,proto3" json:"reports,omitempty"`
+	Failures uint64 `protobuf:"varint,4,opt,name=failures,proto3" json:"failures,omitempty"`
+	// The last failure, for people. Empty: a list came since.
+	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiscovererStats) Reset() {
+	*x = DiscovererStats{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiscovererStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiscovererStats) ProtoMessage() {}
+
+func (x *DiscovererStats) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiscovererStats.ProtoReflect.Descriptor instead.
+func (*DiscovererStats) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *DiscovererStats) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DiscovererStats) GetWorkers() uint32 {
+	if x != nil {
+		return x.Workers
+	}
+	return 0
+}
+
+func (x *DiscovererStats) GetReports() uint64 {
+	if x != nil {
+		return x.Reports
+	}
+	return 0
+}
+
+func (x *DiscovererStats) GetFailures() uint64 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
+func (x *DiscovererStats) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// PendingWorker is a worker that is not listened to.
+type PendingWorker struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	WorkerId string                 `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
+	// For people.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PendingWorker) Reset() {
+	*x = PendingWorker{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PendingWorker) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PendingWorker) ProtoMessage() {}
+
+func (x *PendingWorker) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PendingWorker.ProtoReflect.Descriptor instead.
+func (*PendingWorker) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *PendingWorker) GetWorkerId() string {
+	if x != nil {
+		return x.WorkerId
+	}
+	return ""
+}
+
+func (x *PendingWorker) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+// RendererStats is how one renderer does.
+type RendererStats struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The model that it renders for. Empty: all that have none of their own.
+	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
+	// What it is, as RenderInfo has it.
+	Renderer string `protobuf:"bytes,2,opt,name=renderer,proto3" json:"renderer,omitempty"`
+	// Whether it is used. False: requests for it are refused.
+	Ready bool `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`
+	// Why it is not ready, or why its files were not loaded anew; for people. Empty: all is well.
+	Error string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	// Its fingerprint, as RenderInfo has it. Empty: not known.
+	Fingerprint string `protobuf:"bytes,5,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
+	// Requests asked of it, those answered from its cache not counted.
+	Calls uint64 `protobuf:"varint,6,opt,name=calls,proto3" json:"calls,omitempty"`
+	// Those that failed, by reason in lower case. A reason without errors is left out.
+	Errors map[string]uint64 `protobuf:"bytes,7,rep,name=errors,proto3" json:"errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Requests answered from its cache.
+	CacheHits uint64 `protobuf:"varint,8,opt,name=cache_hits,json=cacheHits,proto3" json:"cache_hits,omitempty"`
+	// Bytes that its cache holds.
+	CacheBytes uint64 `protobuf:"varint,9,opt,name=cache_bytes,json=cacheBytes,proto3" json:"cache_bytes,omitempty"`
+	// Bytes that its model's files take in memory. 0 for a remote one.
+	MemoryBytes uint64 `protobuf:"varint,10,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	// How often its files were loaded. 0 for a remote one.
+	Loads         uint64 `protobuf:"varint,11,opt,name=loads,proto3" json:"loads,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RendererStats) Reset() {
+	*x = RendererStats{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RendererStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RendererStats) ProtoMessage() {}
+
+func (x *RendererStats) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RendererStats.ProtoReflect.Descriptor instead.
+func (*RendererStats) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *RendererStats) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *RendererStats) GetRenderer() string {
+	if x != nil {
+		return x.Renderer
+	}
+	return ""
+}
+
+func (x *RendererStats) GetReady() bool {
+	if x != nil {
+		return x.Ready
+	}
+	return false
+}
+
+func (x *RendererStats) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *RendererStats) GetFingerprint() string {
+	if x != nil {
+		return x.Fingerprint
+	}
+	return ""
+}
+
+func (x *RendererStats) GetCalls() uint64 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *RendererStats) GetErrors() map[string]uint64 {
+	if x != nil {
+		return x.Errors
+	}
+	return nil
+}
+
+func (x *RendererStats) GetCacheHits() uint64 {
+	if x != nil {
+		return x.CacheHits
+	}
+	return 0
+}
+
+func (x *RendererStats) GetCacheBytes() uint64 {
+	if x != nil {
+		return x.CacheBytes
+	}
+	return 0
+}
+
+func (x *RendererStats) GetMemoryBytes() uint64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *RendererStats) GetLoads() uint64 {
+	if x != nil {
+		return x.Loads
+	}
+	return 0
 }
 
 // SnapshotStats says what became of the file that the index is kept in.
@@ -1031,7 +1531,7 @@ type SnapshotStats struct {
 
 func (x *SnapshotStats) Reset() {
 	*x = SnapshotStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[14]
+	mi := &file_kvscout_v1_index_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1543,7 @@ func (x *SnapshotStats) String() string {
 func (*SnapshotStats) ProtoMessage() {}
 
 func (x *SnapshotStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[14]
+	mi := &file_kvscout_v1_index_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1556,7 @@ func (x *SnapshotStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotStats.ProtoReflect.Descriptor instead.
 func (*SnapshotStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{14}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SnapshotStats) GetOutcome() string {
@@ -1167,7 +1667,7 @@ type LogStats struct {
 
 func (x *LogStats) Reset() {
 	*x = LogStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[15]
+	mi := &file_kvscout_v1_index_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1179,7 +1679,7 @@ func (x *LogStats) String() string {
 func (*LogStats) ProtoMessage() {}
 
 func (x *LogStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[15]
+	mi := &file_kvscout_v1_index_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1192,7 +1692,7 @@ func (x *LogStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogStats.ProtoReflect.Descriptor instead.
 func (*LogStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{15}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LogStats) GetIngest() *LogIngestStats {
@@ -1242,7 +1742,7 @@ type LogIngestStats struct {
 
 func (x *LogIngestStats) Reset() {
 	*x = LogIngestStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[16]
+	mi := &file_kvscout_v1_index_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1254,7 +1754,7 @@ func (x *LogIngestStats) String() string {
 func (*LogIngestStats) ProtoMessage() {}
 
 func (x *LogIngestStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[16]
+	mi := &file_kvscout_v1_index_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1267,7 +1767,7 @@ func (x *LogIngestStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogIngestStats.ProtoReflect.Descriptor instead.
 func (*LogIngestStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{16}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *LogIngestStats) GetStored() uint64 {
@@ -1338,7 +1838,7 @@ type LogReplicaStats struct {
 
 func (x *LogReplicaStats) Reset() {
 	*x = LogReplicaStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[17]
+	mi := &file_kvscout_v1_index_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1350,7 +1850,7 @@ func (x *LogReplicaStats) String() string {
 func (*LogReplicaStats) ProtoMessage() {}
 
 func (x *LogReplicaStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[17]
+	mi := &file_kvscout_v1_index_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1363,7 +1863,7 @@ func (x *LogReplicaStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogReplicaStats.ProtoReflect.Descriptor instead.
 func (*LogReplicaStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{17}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *LogReplicaStats) GetRecords() uint64 {
@@ -1473,14 +1973,18 @@ type SourceStats struct {
 	// Batches in the holes that could not be filled.
 	LostBatches uint64 `protobuf:"varint,18,opt,name=lost_batches,json=lostBatches,proto3" json:"lost_batches,omitempty"`
 	// Stores taken as reports of what is held (only for workers with reuse_reports).
-	ReuseReports  uint64 `protobuf:"varint,19,opt,name=reuse_reports,json=reuseReports,proto3" json:"reuse_reports,omitempty"`
+	ReuseReports uint64 `protobuf:"varint,19,opt,name=reuse_reports,json=reuseReports,proto3" json:"reuse_reports,omitempty"`
+	// Seconds from the arrival of the last batch to its being visible to lookups. Absent: none yet.
+	LagSeconds *float64 `protobuf:"fixed64,30,opt,name=lag_seconds,json=lagSeconds,proto3,oneof" json:"lag_seconds,omitempty"`
+	// Seconds since the freshness state last changed.
+	StateSeconds  float64 `protobuf:"fixed64,31,opt,name=state_seconds,json=stateSeconds,proto3" json:"state_seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SourceStats) Reset() {
 	*x = SourceStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[18]
+	mi := &file_kvscout_v1_index_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1492,7 +1996,7 @@ func (x *SourceStats) String() string {
 func (*SourceStats) ProtoMessage() {}
 
 func (x *SourceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[18]
+	mi := &file_kvscout_v1_index_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1505,7 +2009,7 @@ func (x *SourceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceStats.ProtoReflect.Descriptor instead.
 func (*SourceStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{18}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SourceStats) GetWorkerId() string {
@@ -1641,6 +2145,20 @@ func (x *SourceStats) GetReuseReports() uint64 {
 	return 0
 }
 
+func (x *SourceStats) GetLagSeconds() float64 {
+	if x != nil && x.LagSeconds != nil {
+		return *x.LagSeconds
+	}
+	return 0
+}
+
+func (x *SourceStats) GetStateSeconds() float64 {
+	if x != nil {
+		return x.StateSeconds
+	}
+	return 0
+}
+
 // TierBlocks counts blocks on a tier.
 type TierBlocks struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1653,7 +2171,7 @@ type TierBlocks struct {
 
 func (x *TierBlocks) Reset() {
 	*x = TierBlocks{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	mi := &file_kvscout_v1_index_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1665,7 +2183,7 @@ func (x *TierBlocks) String() string {
 func (*TierBlocks) ProtoMessage() {}
 
 func (x *TierBlocks) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	mi := &file_kvscout_v1_index_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1678,7 +2196,7 @@ func (x *TierBlocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TierBlocks.ProtoReflect.Descriptor instead.
 func (*TierBlocks) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{19}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TierBlocks) GetTier() Tier {
@@ -1708,7 +2226,7 @@ type ScoreStats struct {
 
 func (x *ScoreStats) Reset() {
 	*x = ScoreStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[20]
+	mi := &file_kvscout_v1_index_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1720,7 +2238,7 @@ func (x *ScoreStats) String() string {
 func (*ScoreStats) ProtoMessage() {}
 
 func (x *ScoreStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[20]
+	mi := &file_kvscout_v1_index_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1733,7 +2251,7 @@ func (x *ScoreStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreStats.ProtoReflect.Descriptor instead.
 func (*ScoreStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{20}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ScoreStats) GetRequests() uint64 {
@@ -1761,7 +2279,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[21]
+	mi := &file_kvscout_v1_index_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1773,7 +2291,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[21]
+	mi := &file_kvscout_v1_index_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1786,7 +2304,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{21}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *InspectRequest) GetPrompt() *PromptTarget {
@@ -1825,7 +2343,7 @@ type PromptTarget struct {
 
 func (x *PromptTarget) Reset() {
 	*x = PromptTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[22]
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1837,7 +2355,7 @@ func (x *PromptTarget) String() string {
 func (*PromptTarget) ProtoMessage() {}
 
 func (x *PromptTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[22]
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1850,7 +2368,7 @@ func (x *PromptTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptTarget.ProtoReflect.Descriptor instead.
 func (*PromptTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{22}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PromptTarget) GetModel() string {
@@ -1915,7 +2433,7 @@ type WorkerTarget struct {
 
 func (x *WorkerTarget) Reset() {
 	*x = WorkerTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[23]
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +2445,7 @@ func (x *WorkerTarget) String() string {
 func (*WorkerTarget) ProtoMessage() {}
 
 func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[23]
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2458,7 @@ func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTarget.ProtoReflect.Descriptor instead.
 func (*WorkerTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{23}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WorkerTarget) GetWorkerId() string {
@@ -1972,7 +2490,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1984,7 +2502,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1997,7 +2515,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{24}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *InspectResponse) GetIndexVersion() uint64 {
@@ -2034,7 +2552,7 @@ type PromptHolders struct {
 
 func (x *PromptHolders) Reset() {
 	*x = PromptHolders{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[25]
+	mi := &file_kvscout_v1_index_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2046,7 +2564,7 @@ func (x *PromptHolders) String() string {
 func (*PromptHolders) ProtoMessage() {}
 
 func (x *PromptHolders) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[25]
+	mi := &file_kvscout_v1_index_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2059,7 +2577,7 @@ func (x *PromptHolders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolders.ProtoReflect.Descriptor instead.
 func (*PromptHolders) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{25}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PromptHolders) GetPromptTokens() uint32 {
@@ -2094,7 +2612,7 @@ type PromptHolder struct {
 
 func (x *PromptHolder) Reset() {
 	*x = PromptHolder{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[26]
+	mi := &file_kvscout_v1_index_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2106,7 +2624,7 @@ func (x *PromptHolder) String() string {
 func (*PromptHolder) ProtoMessage() {}
 
 func (x *PromptHolder) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[26]
+	mi := &file_kvscout_v1_index_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2119,7 +2637,7 @@ func (x *PromptHolder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolder.ProtoReflect.Descriptor instead.
 func (*PromptHolder) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{26}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PromptHolder) GetWorkerId() string {
@@ -2179,7 +2697,7 @@ type BlockRun struct {
 
 func (x *BlockRun) Reset() {
 	*x = BlockRun{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[27]
+	mi := &file_kvscout_v1_index_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2191,7 +2709,7 @@ func (x *BlockRun) String() string {
 func (*BlockRun) ProtoMessage() {}
 
 func (x *BlockRun) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[27]
+	mi := &file_kvscout_v1_index_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2204,7 +2722,7 @@ func (x *BlockRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRun.ProtoReflect.Descriptor instead.
 func (*BlockRun) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{27}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *BlockRun) GetTier() Tier {
@@ -2242,7 +2760,7 @@ type SourceInspection struct {
 
 func (x *SourceInspection) Reset() {
 	*x = SourceInspection{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2254,7 +2772,7 @@ func (x *SourceInspection) String() string {
 func (*SourceInspection) ProtoMessage() {}
 
 func (x *SourceInspection) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2267,7 +2785,7 @@ func (x *SourceInspection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceInspection.ProtoReflect.Descriptor instead.
 func (*SourceInspection) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SourceInspection) GetStats() *SourceStats {
@@ -2311,7 +2829,7 @@ type ScopeStats struct {
 
 func (x *ScopeStats) Reset() {
 	*x = ScopeStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2323,7 +2841,7 @@ func (x *ScopeStats) String() string {
 func (*ScopeStats) ProtoMessage() {}
 
 func (x *ScopeStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2336,7 +2854,7 @@ func (x *ScopeStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeStats.ProtoReflect.Descriptor instead.
 func (*ScopeStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ScopeStats) GetModel() string {
@@ -2396,7 +2914,7 @@ type PublishRequest struct {
 
 func (x *PublishRequest) Reset() {
 	*x = PublishRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[30]
+	mi := &file_kvscout_v1_index_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2408,7 +2926,7 @@ func (x *PublishRequest) String() string {
 func (*PublishRequest) ProtoMessage() {}
 
 func (x *PublishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[30]
+	mi := &file_kvscout_v1_index_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2421,7 +2939,7 @@ func (x *PublishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishRequest.ProtoReflect.Descriptor instead.
 func (*PublishRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{30}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PublishRequest) GetWorkerId() string {
@@ -2463,7 +2981,7 @@ type RawBatch struct {
 
 func (x *RawBatch) Reset() {
 	*x = RawBatch{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[31]
+	mi := &file_kvscout_v1_index_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2475,7 +2993,7 @@ func (x *RawBatch) String() string {
 func (*RawBatch) ProtoMessage() {}
 
 func (x *RawBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[31]
+	mi := &file_kvscout_v1_index_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2488,7 +3006,7 @@ func (x *RawBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RawBatch.ProtoReflect.Descriptor instead.
 func (*RawBatch) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{31}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RawBatch) GetSequence() uint64 {
@@ -2540,7 +3058,7 @@ type PublishResponse struct {
 
 func (x *PublishResponse) Reset() {
 	*x = PublishResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[32]
+	mi := &file_kvscout_v1_index_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2552,7 +3070,7 @@ func (x *PublishResponse) String() string {
 func (*PublishResponse) ProtoMessage() {}
 
 func (x *PublishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[32]
+	mi := &file_kvscout_v1_index_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2565,7 +3083,7 @@ func (x *PublishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishResponse.ProtoReflect.Descriptor instead.
 func (*PublishResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{32}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PublishResponse) GetApplied() uint32 {
@@ -2621,7 +3139,7 @@ type SequenceRange struct {
 
 func (x *SequenceRange) Reset() {
 	*x = SequenceRange{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[33]
+	mi := &file_kvscout_v1_index_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2633,7 +3151,7 @@ func (x *SequenceRange) String() string {
 func (*SequenceRange) ProtoMessage() {}
 
 func (x *SequenceRange) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[33]
+	mi := &file_kvscout_v1_index_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2646,7 +3164,7 @@ func (x *SequenceRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SequenceRange.ProtoReflect.Descriptor instead.
 func (*SequenceRange) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{33}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SequenceRange) GetFirst() uint64 {
@@ -2668,7 +3186,7 @@ var File_kvscout_v1_index_proto protoreflect.FileDescriptor
 const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\n" +
 	"\x16kvscout/v1/index.proto\x12\n" +
-	"kvscout.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kvscout/v1/types.proto\"\x9e\x05\n" +
+	"kvscout.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kvscout/v1/types.proto\"\xcd\x05\n" +
 	"\n" +
 	"WorkerSpec\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12:\n" +
@@ -2691,13 +3209,16 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\vhash_format\x18\x10 \x01(\tR\n" +
 	"hashFormat\x12 \n" +
 	"\vunpublished\x18\x11 \x03(\tR\vunpublished\x12\x1a\n" +
-	"\badapters\x18\x12 \x03(\tR\badapters\x1a9\n" +
+	"\badapters\x18\x12 \x03(\tR\badapters\x12-\n" +
+	"\x12render_fingerprint\x18\x18 \x01(\tR\x11renderFingerprint\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"h\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa9\x01\n" +
 	"\x06Worker\x12*\n" +
 	"\x04spec\x18\x01 \x01(\v2\x16.kvscout.v1.WorkerSpecR\x04spec\x122\n" +
-	"\asources\x18\x02 \x03(\v2\x18.kvscout.v1.SourceStatusR\asources\"\x89\x02\n" +
+	"\asources\x18\x02 \x03(\v2\x18.kvscout.v1.SourceStatusR\asources\x12\x10\n" +
+	"\x03url\x18\x14 \x01(\tR\x03url\x12-\n" +
+	"\x12render_fingerprint\x18\x15 \x01(\tR\x11renderFingerprint\"\x89\x02\n" +
 	"\fSourceStatus\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12%\n" +
 	"\x0eevent_endpoint\x18\x02 \x01(\tR\reventEndpoint\x12'\n" +
@@ -2717,6 +3238,12 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x04rank\x18\x02 \x01(\rH\x00R\x04rank\x88\x01\x01B\a\n" +
 	"\x05_rank\"0\n" +
 	"\x18DeregisterWorkerResponse\x12\x14\n" +
+	"\x05known\x18\x01 \x01(\bR\x05known\"S\n" +
+	"\x12ResetWorkerRequest\x12\x1b\n" +
+	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x17\n" +
+	"\x04rank\x18\x02 \x01(\rH\x00R\x04rank\x88\x01\x01B\a\n" +
+	"\x05_rank\"+\n" +
+	"\x13ResetWorkerResponse\x12\x14\n" +
 	"\x05known\x18\x01 \x01(\bR\x05known\"P\n" +
 	"\x12ListWorkersRequest\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12$\n" +
@@ -2729,7 +3256,7 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x12StreamStatsRequest\x125\n" +
 	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\">\n" +
 	"\x13StreamStatsResponse\x12'\n" +
-	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\xe2\x03\n" +
+	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\x86\x05\n" +
 	"\x05Stats\x12#\n" +
 	"\rindex_version\x18\x01 \x01(\x04R\findexVersion\x121\n" +
 	"\x06uptime\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06uptime\x12\x16\n" +
@@ -2741,9 +3268,44 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x10topic_mismatches\x18\b \x01(\x04R\x0ftopicMismatches\x121\n" +
 	"\asources\x18\t \x03(\v2\x17.kvscout.v1.SourceStatsR\asources\x12,\n" +
 	"\x05score\x18\n" +
-	" \x01(\v2\x16.kvscout.v1.ScoreStatsR\x05score\x125\n" +
+	" \x01(\v2\x16.kvscout.v1.ScoreStatsR\x05score\x12/\n" +
+	"\x13refused_connections\x18\x14 \x01(\x04R\x12refusedConnections\x128\n" +
+	"\tdiscovery\x18\x15 \x01(\v2\x1a.kvscout.v1.DiscoveryStatsR\tdiscovery\x127\n" +
+	"\trenderers\x18\x18 \x03(\v2\x19.kvscout.v1.RendererStatsR\trenderers\x125\n" +
 	"\bsnapshot\x18  \x01(\v2\x19.kvscout.v1.SnapshotStatsR\bsnapshot\x12&\n" +
-	"\x03log\x18( \x01(\v2\x14.kvscout.v1.LogStatsR\x03log\"\xd9\x05\n" +
+	"\x03log\x18( \x01(\v2\x14.kvscout.v1.LogStatsR\x03log\"\xbd\x01\n" +
+	"\x0eDiscoveryStats\x12=\n" +
+	"\vdiscoverers\x18\x01 \x03(\v2\x1b.kvscout.v1.DiscovererStatsR\vdiscoverers\x123\n" +
+	"\apending\x18\x02 \x03(\v2\x19.kvscout.v1.PendingWorkerR\apending\x12\x14\n" +
+	"\x05asked\x18\x03 \x01(\x04R\x05asked\x12!\n" +
+	"\fask_failures\x18\x04 \x01(\x04R\vaskFailures\"\x8b\x01\n" +
+	"\x0fDiscovererStats\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aworkers\x18\x02 \x01(\rR\aworkers\x12\x18\n" +
+	"\areports\x18\x03 \x01(\x04R\areports\x12\x1a\n" +
+	"\bfailures\x18\x04 \x01(\x04R\bfailures\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"D\n" +
+	"\rPendingWorker\x12\x1b\n" +
+	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x98\x03\n" +
+	"\rRendererStats\x12\x14\n" +
+	"\x05model\x18\x01 \x01(\tR\x05model\x12\x1a\n" +
+	"\brenderer\x18\x02 \x01(\tR\brenderer\x12\x14\n" +
+	"\x05ready\x18\x03 \x01(\bR\x05ready\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\x12 \n" +
+	"\vfingerprint\x18\x05 \x01(\tR\vfingerprint\x12\x14\n" +
+	"\x05calls\x18\x06 \x01(\x04R\x05calls\x12=\n" +
+	"\x06errors\x18\a \x03(\v2%.kvscout.v1.RendererStats.ErrorsEntryR\x06errors\x12\x1d\n" +
+	"\n" +
+	"cache_hits\x18\b \x01(\x04R\tcacheHits\x12\x1f\n" +
+	"\vcache_bytes\x18\t \x01(\x04R\n" +
+	"cacheBytes\x12!\n" +
+	"\fmemory_bytes\x18\n" +
+	" \x01(\x04R\vmemoryBytes\x12\x14\n" +
+	"\x05loads\x18\v \x01(\x04R\x05loads\x1a9\n" +
+	"\vErrorsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xd9\x05\n" +
 	"\rSnapshotStats\x12\x18\n" +
 	"\aoutcome\x18\x01 \x01(\tR\aoutcome\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12)\n" +
@@ -2793,7 +3355,7 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\apending\x18\b \x01(\x04R\apending\x12+\n" +
 	"\x03lag\x18\t \x01(\v2\x19.google.protobuf.DurationR\x03lag\x12\x16\n" +
 	"\x06behind\x18\n" +
-	" \x01(\bR\x06behind\"\x82\x06\n" +
+	" \x01(\bR\x06behind\"\xdd\x06\n" +
 	"\vSourceStats\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x123\n" +
@@ -2814,10 +3376,14 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x05tiers\x18\x10 \x03(\v2\x16.kvscout.v1.TierBlocksR\x05tiers\x12A\n" +
 	"\brejected\x18\x11 \x03(\v2%.kvscout.v1.SourceStats.RejectedEntryR\brejected\x12!\n" +
 	"\flost_batches\x18\x12 \x01(\x04R\vlostBatches\x12#\n" +
-	"\rreuse_reports\x18\x13 \x01(\x04R\freuseReports\x1a;\n" +
+	"\rreuse_reports\x18\x13 \x01(\x04R\freuseReports\x12$\n" +
+	"\vlag_seconds\x18\x1e \x01(\x01H\x00R\n" +
+	"lagSeconds\x88\x01\x01\x12#\n" +
+	"\rstate_seconds\x18\x1f \x01(\x01R\fstateSeconds\x1a;\n" +
 	"\rRejectedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"J\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01B\x0e\n" +
+	"\f_lag_seconds\"J\n" +
 	"\n" +
 	"TierBlocks\x12$\n" +
 	"\x04tier\x18\x01 \x01(\x0e2\x10.kvscout.v1.TierR\x04tier\x12\x16\n" +
@@ -2903,10 +3469,11 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x0e_next_sequence\"9\n" +
 	"\rSequenceRange\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\x04R\x05first\x12\x12\n" +
-	"\x04last\x18\x02 \x01(\x04R\x04last2\xc6\x04\n" +
+	"\x04last\x18\x02 \x01(\x04R\x04last2\x96\x05\n" +
 	"\fIndexService\x12W\n" +
 	"\x0eRegisterWorker\x12!.kvscout.v1.RegisterWorkerRequest\x1a\".kvscout.v1.RegisterWorkerResponse\x12]\n" +
-	"\x10DeregisterWorker\x12#.kvscout.v1.DeregisterWorkerRequest\x1a$.kvscout.v1.DeregisterWorkerResponse\x12S\n" +
+	"\x10DeregisterWorker\x12#.kvscout.v1.DeregisterWorkerRequest\x1a$.kvscout.v1.DeregisterWorkerResponse\x12N\n" +
+	"\vResetWorker\x12\x1e.kvscout.v1.ResetWorkerRequest\x1a\x1f.kvscout.v1.ResetWorkerResponse\x12S\n" +
 	"\vListWorkers\x12\x1e.kvscout.v1.ListWorkersRequest\x1a\x1f.kvscout.v1.ListWorkersResponse\"\x03\x90\x02\x01\x12J\n" +
 	"\bGetStats\x12\x1b.kvscout.v1.GetStatsRequest\x1a\x1c.kvscout.v1.GetStatsResponse\"\x03\x90\x02\x01\x12P\n" +
 	"\vStreamStats\x12\x1e.kvscout.v1.StreamStatsRequest\x1a\x1f.kvscout.v1.StreamStatsResponse0\x01\x12G\n" +
@@ -2925,7 +3492,7 @@ func file_kvscout_v1_index_proto_rawDescGZIP() []byte {
 	return file_kvscout_v1_index_proto_rawDescData
 }
 
-var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_kvscout_v1_index_proto_goTypes = []any{
 	(*WorkerSpec)(nil),               // 0: kvscout.v1.WorkerSpec
 	(*Worker)(nil),                   // 1: kvscout.v1.Worker
@@ -2934,116 +3501,130 @@ var file_kvscout_v1_index_proto_goTypes = []any{
 	(*RegisterWorkerResponse)(nil),   // 4: kvscout.v1.RegisterWorkerResponse
 	(*DeregisterWorkerRequest)(nil),  // 5: kvscout.v1.DeregisterWorkerRequest
 	(*DeregisterWorkerResponse)(nil), // 6: kvscout.v1.DeregisterWorkerResponse
-	(*ListWorkersRequest)(nil),       // 7: kvscout.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),      // 8: kvscout.v1.ListWorkersResponse
-	(*GetStatsRequest)(nil),          // 9: kvscout.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),         // 10: kvscout.v1.GetStatsResponse
-	(*StreamStatsRequest)(nil),       // 11: kvscout.v1.StreamStatsRequest
-	(*StreamStatsResponse)(nil),      // 12: kvscout.v1.StreamStatsResponse
-	(*Stats)(nil),                    // 13: kvscout.v1.Stats
-	(*SnapshotStats)(nil),            // 14: kvscout.v1.SnapshotStats
-	(*LogStats)(nil),                 // 15: kvscout.v1.LogStats
-	(*LogIngestStats)(nil),           // 16: kvscout.v1.LogIngestStats
-	(*LogReplicaStats)(nil),          // 17: kvscout.v1.LogReplicaStats
-	(*SourceStats)(nil),              // 18: kvscout.v1.SourceStats
-	(*TierBlocks)(nil),               // 19: kvscout.v1.TierBlocks
-	(*ScoreStats)(nil),               // 20: kvscout.v1.ScoreStats
-	(*InspectRequest)(nil),           // 21: kvscout.v1.InspectRequest
-	(*PromptTarget)(nil),             // 22: kvscout.v1.PromptTarget
-	(*WorkerTarget)(nil),             // 23: kvscout.v1.WorkerTarget
-	(*InspectResponse)(nil),          // 24: kvscout.v1.InspectResponse
-	(*PromptHolders)(nil),            // 25: kvscout.v1.PromptHolders
-	(*PromptHolder)(nil),             // 26: kvscout.v1.PromptHolder
-	(*BlockRun)(nil),                 // 27: kvscout.v1.BlockRun
-	(*SourceInspection)(nil),         // 28: kvscout.v1.SourceInspection
-	(*ScopeStats)(nil),               // 29: kvscout.v1.ScopeStats
-	(*PublishRequest)(nil),           // 30: kvscout.v1.PublishRequest
-	(*RawBatch)(nil),                 // 31: kvscout.v1.RawBatch
-	(*PublishResponse)(nil),          // 32: kvscout.v1.PublishResponse
-	(*SequenceRange)(nil),            // 33: kvscout.v1.SequenceRange
-	nil,                              // 34: kvscout.v1.WorkerSpec.LabelsEntry
-	nil,                              // 35: kvscout.v1.SnapshotStats.DroppedSourcesEntry
-	nil,                              // 36: kvscout.v1.SnapshotStats.FailuresEntry
-	nil,                              // 37: kvscout.v1.SourceStats.RejectedEntry
-	nil,                              // 38: kvscout.v1.ScoreStats.ErrorsEntry
-	nil,                              // 39: kvscout.v1.PublishResponse.RejectedEntry
-	(Role)(0),                        // 40: kvscout.v1.Role
-	(*Freshness)(nil),                // 41: kvscout.v1.Freshness
-	(*durationpb.Duration)(nil),      // 42: google.protobuf.Duration
-	(Tier)(0),                        // 43: kvscout.v1.Tier
-	(*Tokens)(nil),                   // 44: kvscout.v1.Tokens
-	(*BlockHashes)(nil),              // 45: kvscout.v1.BlockHashes
-	(*Feature)(nil),                  // 46: kvscout.v1.Feature
-	(*Bound)(nil),                    // 47: kvscout.v1.Bound
+	(*ResetWorkerRequest)(nil),       // 7: kvscout.v1.ResetWorkerRequest
+	(*ResetWorkerResponse)(nil),      // 8: kvscout.v1.ResetWorkerResponse
+	(*ListWorkersRequest)(nil),       // 9: kvscout.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),      // 10: kvscout.v1.ListWorkersResponse
+	(*GetStatsRequest)(nil),          // 11: kvscout.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),         // 12: kvscout.v1.GetStatsResponse
+	(*StreamStatsRequest)(nil),       // 13: kvscout.v1.StreamStatsRequest
+	(*StreamStatsResponse)(nil),      // 14: kvscout.v1.StreamStatsResponse
+	(*Stats)(nil),                    // 15: kvscout.v1.Stats
+	(*DiscoveryStats)(nil),           // 16: kvscout.v1.DiscoveryStats
+	(*DiscovererStats)(nil),          // 17: kvscout.v1.DiscovererStats
+	(*PendingWorker)(nil),            // 18: kvscout.v1.PendingWorker
+	(*RendererStats)(nil),            // 19: kvscout.v1.RendererStats
+	(*SnapshotStats)(nil),            // 20: kvscout.v1.SnapshotStats
+	(*LogStats)(nil),                 // 21: kvscout.v1.LogStats
+	(*LogIngestStats)(nil),           // 22: kvscout.v1.LogIngestStats
+	(*LogReplicaStats)(nil),          // 23: kvscout.v1.LogReplicaStats
+	(*SourceStats)(nil),              // 24: kvscout.v1.SourceStats
+	(*TierBlocks)(nil),               // 25: kvscout.v1.TierBlocks
+	(*ScoreStats)(nil),               // 26: kvscout.v1.ScoreStats
+	(*InspectRequest)(nil),           // 27: kvscout.v1.InspectRequest
+	(*PromptTarget)(nil),             // 28: kvscout.v1.PromptTarget
+	(*WorkerTarget)(nil),             // 29: kvscout.v1.WorkerTarget
+	(*InspectResponse)(nil),          // 30: kvscout.v1.InspectResponse
+	(*PromptHolders)(nil),            // 31: kvscout.v1.PromptHolders
+	(*PromptHolder)(nil),             // 32: kvscout.v1.PromptHolder
+	(*BlockRun)(nil),                 // 33: kvscout.v1.BlockRun
+	(*SourceInspection)(nil),         // 34: kvscout.v1.SourceInspection
+	(*ScopeStats)(nil),               // 35: kvscout.v1.ScopeStats
+	(*PublishRequest)(nil),           // 36: kvscout.v1.PublishRequest
+	(*RawBatch)(nil),                 // 37: kvscout.v1.RawBatch
+	(*PublishResponse)(nil),          // 38: kvscout.v1.PublishResponse
+	(*SequenceRange)(nil),            // 39: kvscout.v1.SequenceRange
+	nil,                              // 40: kvscout.v1.WorkerSpec.LabelsEntry
+	nil,                              // 41: kvscout.v1.RendererStats.ErrorsEntry
+	nil,                              // 42: kvscout.v1.SnapshotStats.DroppedSourcesEntry
+	nil,                              // 43: kvscout.v1.SnapshotStats.FailuresEntry
+	nil,                              // 44: kvscout.v1.SourceStats.RejectedEntry
+	nil,                              // 45: kvscout.v1.ScoreStats.ErrorsEntry
+	nil,                              // 46: kvscout.v1.PublishResponse.RejectedEntry
+	(Role)(0),                        // 47: kvscout.v1.Role
+	(*Freshness)(nil),                // 48: kvscout.v1.Freshness
+	(*durationpb.Duration)(nil),      // 49: google.protobuf.Duration
+	(Tier)(0),                        // 50: kvscout.v1.Tier
+	(*Tokens)(nil),                   // 51: kvscout.v1.Tokens
+	(*BlockHashes)(nil),              // 52: kvscout.v1.BlockHashes
+	(*Feature)(nil),                  // 53: kvscout.v1.Feature
+	(*Bound)(nil),                    // 54: kvscout.v1.Bound
 }
 var file_kvscout_v1_index_proto_depIdxs = []int32{
-	34, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
-	40, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
+	40, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
+	47, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
 	0,  // 2: kvscout.v1.Worker.spec:type_name -> kvscout.v1.WorkerSpec
 	2,  // 3: kvscout.v1.Worker.sources:type_name -> kvscout.v1.SourceStatus
-	41, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
+	48, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
 	0,  // 5: kvscout.v1.RegisterWorkerRequest.worker:type_name -> kvscout.v1.WorkerSpec
 	1,  // 6: kvscout.v1.RegisterWorkerResponse.worker:type_name -> kvscout.v1.Worker
-	40, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
+	47, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
 	1,  // 8: kvscout.v1.ListWorkersResponse.workers:type_name -> kvscout.v1.Worker
-	13, // 9: kvscout.v1.GetStatsResponse.stats:type_name -> kvscout.v1.Stats
-	42, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
-	13, // 11: kvscout.v1.StreamStatsResponse.stats:type_name -> kvscout.v1.Stats
-	42, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
-	18, // 13: kvscout.v1.Stats.sources:type_name -> kvscout.v1.SourceStats
-	20, // 14: kvscout.v1.Stats.score:type_name -> kvscout.v1.ScoreStats
-	14, // 15: kvscout.v1.Stats.snapshot:type_name -> kvscout.v1.SnapshotStats
-	15, // 16: kvscout.v1.Stats.log:type_name -> kvscout.v1.LogStats
-	35, // 17: kvscout.v1.SnapshotStats.dropped_sources:type_name -> kvscout.v1.SnapshotStats.DroppedSourcesEntry
-	42, // 18: kvscout.v1.SnapshotStats.restored_age:type_name -> google.protobuf.Duration
-	36, // 19: kvscout.v1.SnapshotStats.failures:type_name -> kvscout.v1.SnapshotStats.FailuresEntry
-	42, // 20: kvscout.v1.SnapshotStats.last_age:type_name -> google.protobuf.Duration
-	42, // 21: kvscout.v1.SnapshotStats.last_took:type_name -> google.protobuf.Duration
-	16, // 22: kvscout.v1.LogStats.ingest:type_name -> kvscout.v1.LogIngestStats
-	17, // 23: kvscout.v1.LogStats.replica:type_name -> kvscout.v1.LogReplicaStats
-	42, // 24: kvscout.v1.LogStats.unreached:type_name -> google.protobuf.Duration
-	42, // 25: kvscout.v1.LogReplicaStats.lag:type_name -> google.protobuf.Duration
-	41, // 26: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
-	19, // 27: kvscout.v1.SourceStats.tiers:type_name -> kvscout.v1.TierBlocks
-	37, // 28: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
-	43, // 29: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
-	38, // 30: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
-	22, // 31: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
-	23, // 32: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
-	44, // 33: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
-	45, // 34: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
-	46, // 35: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
-	25, // 36: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
-	28, // 37: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
-	26, // 38: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
-	27, // 39: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
-	41, // 40: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
-	47, // 41: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
-	43, // 42: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
-	18, // 43: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
-	29, // 44: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
-	31, // 45: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
-	39, // 46: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
-	33, // 47: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
-	3,  // 48: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
-	5,  // 49: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
-	7,  // 50: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
-	9,  // 51: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
-	11, // 52: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
-	21, // 53: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
-	30, // 54: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
-	4,  // 55: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
-	6,  // 56: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
-	8,  // 57: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
-	10, // 58: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
-	12, // 59: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
-	24, // 60: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
-	32, // 61: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
-	55, // [55:62] is the sub-list for method output_type
-	48, // [48:55] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	15, // 9: kvscout.v1.GetStatsResponse.stats:type_name -> kvscout.v1.Stats
+	49, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
+	15, // 11: kvscout.v1.StreamStatsResponse.stats:type_name -> kvscout.v1.Stats
+	49, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
+	24, // 13: kvscout.v1.Stats.sources:type_name -> kvscout.v1.SourceStats
+	26, // 14: kvscout.v1.Stats.score:type_name -> kvscout.v1.ScoreStats
+	16, // 15: kvscout.v1.Stats.discovery:type_name -> kvscout.v1.DiscoveryStats
+	19, // 16: kvscout.v1.Stats.renderers:type_name -> kvscout.v1.RendererStats
+	20, // 17: kvscout.v1.Stats.snapshot:type_name -> kvscout.v1.SnapshotStats
+	21, // 18: kvscout.v1.Stats.log:type_name -> kvscout.v1.LogStats
+	17, // 19: kvscout.v1.DiscoveryStats.discoverers:type_name -> kvscout.v1.DiscovererStats
+	18, // 20: kvscout.v1.DiscoveryStats.pending:type_name -> kvscout.v1.PendingWorker
+	41, // 21: kvscout.v1.RendererStats.errors:type_name -> kvscout.v1.RendererStats.ErrorsEntry
+	42, // 22: kvscout.v1.SnapshotStats.dropped_sources:type_name -> kvscout.v1.SnapshotStats.DroppedSourcesEntry
+	49, // 23: kvscout.v1.SnapshotStats.restored_age:type_name -> google.protobuf.Duration
+	43, // 24: kvscout.v1.SnapshotStats.failures:type_name -> kvscout.v1.SnapshotStats.FailuresEntry
+	49, // 25: kvscout.v1.SnapshotStats.last_age:type_name -> google.protobuf.Duration
+	49, // 26: kvscout.v1.SnapshotStats.last_took:type_name -> google.protobuf.Duration
+	22, // 27: kvscout.v1.LogStats.ingest:type_name -> kvscout.v1.LogIngestStats
+	23, // 28: kvscout.v1.LogStats.replica:type_name -> kvscout.v1.LogReplicaStats
+	49, // 29: kvscout.v1.LogStats.unreached:type_name -> google.protobuf.Duration
+	49, // 30: kvscout.v1.LogReplicaStats.lag:type_name -> google.protobuf.Duration
+	48, // 31: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
+	25, // 32: kvscout.v1.SourceStats.tiers:type_name -> kvscout.v1.TierBlocks
+	44, // 33: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
+	50, // 34: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
+	45, // 35: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
+	28, // 36: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
+	29, // 37: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
+	51, // 38: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
+	52, // 39: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
+	53, // 40: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
+	31, // 41: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
+	34, // 42: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
+	32, // 43: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
+	33, // 44: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
+	48, // 45: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
+	54, // 46: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
+	50, // 47: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
+	24, // 48: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
+	35, // 49: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
+	37, // 50: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
+	46, // 51: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
+	39, // 52: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
+	3,  // 53: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
+	5,  // 54: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
+	7,  // 55: kvscout.v1.IndexService.ResetWorker:input_type -> kvscout.v1.ResetWorkerRequest
+	9,  // 56: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
+	11, // 57: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
+	13, // 58: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
+	27, // 59: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
+	36, // 60: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
+	4,  // 61: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
+	6,  // 62: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
+	8,  // 63: kvscout.v1.IndexService.ResetWorker:output_type -> kvscout.v1.ResetWorkerResponse
+	10, // 64: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
+	12, // 65: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
+	14, // 66: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
+	30, // 67: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
+	38, // 68: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
+	61, // [61:69] is the sub-list for method output_type
+	53, // [53:61] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_kvscout_v1_index_proto_init() }
@@ -3053,15 +3634,17 @@ func file_kvscout_v1_index_proto_init() {
 	}
 	file_kvscout_v1_types_proto_init()
 	file_kvscout_v1_index_proto_msgTypes[5].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[23].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[32].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[7].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[24].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[29].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[38].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kvscout_v1_index_proto_rawDesc), len(file_kvscout_v1_index_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   40,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -37,12 +37,15 @@ type ScoreRequest struct {
 	BlockHashes *BlockHashes `protobuf:"bytes,4,opt,name=block_hashes,json=blockHashes,proto3" json:"block_hashes,omitempty"`
 	// Multimodal items of tokens, in prompt order. Empty: none. A rendered http_request brings its own.
 	Features []*Feature `protobuf:"bytes,5,rep,name=features,proto3" json:"features,omitempty"`
-	// Cache salt of the request (tenant isolation). Empty: the cache_salt that the body of http_request has, else none.
-	// Salted and unsalted blocks never match. A secret: never logged, never in an answer.
+	// Cache salt of the request (tenant isolation). Empty: of http_request, the tenant header, else nvext.cache_salt of the
+	// body, else its cache_salt, whichever comes first and is not empty; else none. Salted and unsalted blocks never match.
+	// A secret: never logged, never in an answer.
 	CacheSalt string `protobuf:"bytes,6,opt,name=cache_salt,json=cacheSalt,proto3" json:"cache_salt,omitempty"`
-	// Name of the LoRA adapter. Empty: the one that model, or the model of the body, names; else none.
+	// Name of the LoRA adapter. Empty: the one that model, or the model of the body, names, else lora_path of a body for
+	// SGLang; else none.
 	Adapter string `protobuf:"bytes,7,opt,name=adapter,proto3" json:"adapter,omitempty"`
-	// Engine-specific namespace (SGLang's extra_key). Empty: none. A secret, as cache_salt is.
+	// Engine-specific namespace (SGLang's extra_key). Empty: extra_key of a body for SGLang, else none. A secret, as
+	// cache_salt is.
 	ExtraKey string `protobuf:"bytes,8,opt,name=extra_key,json=extraKey,proto3" json:"extra_key,omitempty"`
 	// Worker ids to rate, each with all its ranks; a repeated id counts once. An id that is not known is listed with
 	// known = false; one that serves another model with known = true, zeros, an exact bound (nothing matches across
@@ -54,7 +57,11 @@ type ScoreRequest struct {
 	TierWeights *TierWeights `protobuf:"bytes,11,opt,name=tier_weights,json=tierWeights,proto3" json:"tier_weights,omitempty"`
 	// The engine's own id of the adapter (SGLang's lora_id), which SGLang mixes into published hashes in dynamo format.
 	// Empty: not known; answers of such workers about an adapter are then upper bounds.
-	AdapterId     string `protobuf:"bytes,12,opt,name=adapter_id,json=adapterId,proto3" json:"adapter_id,omitempty"`
+	AdapterId string `protobuf:"bytes,12,opt,name=adapter_id,json=adapterId,proto3" json:"adapter_id,omitempty"`
+	// Put the prompt's tokens and features into the answer, so that nobody needs to render it again.
+	ReturnTokens bool `protobuf:"varint,13,opt,name=return_tokens,json=returnTokens,proto3" json:"return_tokens,omitempty"`
+	// Which prompt of a body of several to rate, counted from 0. Absent: a body of several is SEVERAL_PROMPTS.
+	PromptIndex   *uint32 `protobuf:"varint,14,opt,name=prompt_index,json=promptIndex,proto3,oneof" json:"prompt_index,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -173,14 +180,30 @@ func (x *ScoreRequest) GetAdapterId() string {
 	return ""
 }
 
-// HttpRequest is the request that the engine would get. Exactly these body bytes are rendered.
+func (x *ScoreRequest) GetReturnTokens() bool {
+	if x != nil {
+		return x.ReturnTokens
+	}
+	return false
+}
+
+func (x *ScoreRequest) GetPromptIndex() uint32 {
+	if x != nil && x.PromptIndex != nil {
+		return *x.PromptIndex
+	}
+	return 0
+}
+
+// HttpRequest is the request that the engine would get. Exactly these body bytes are rendered, less the members that the
+// server is configured to strip, with the base model in place of an adapter's name.
 type HttpRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "/v1/chat/completions" or "/v1/completions". Empty is BAD_PATH.
 	Path string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	// The body, forwarded unchanged. Empty is BAD_BODY.
 	Body []byte `protobuf:"bytes,2,opt,name=body,proto3" json:"body,omitempty"`
-	// The headers that matter to rendering, such as the tenant's. Empty: none. Others need not be sent.
+	// The headers that matter: the tenant's, and what the renderer is to get. Empty: none. Others need not be sent. Names
+	// are compared without case.
 	Headers       map[string]string `protobuf:"bytes,3,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -328,7 +351,11 @@ type ScoreResponse struct {
 	// Counts the changes applied to the index; grows, and starts anew with the process. 0: nothing applied yet.
 	IndexVersion uint64 `protobuf:"varint,4,opt,name=index_version,json=indexVersion,proto3" json:"index_version,omitempty"`
 	// What the caller should know though it is no error, for people. Empty: nothing.
-	Warnings      []string `protobuf:"bytes,5,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []string `protobuf:"bytes,5,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// The prompt, packed, if return_tokens asked for it. Absent: not asked for, or the caller sent hashes.
+	Tokens *Tokens `protobuf:"bytes,6,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// The multimodal items of tokens, by offset. Empty: none, or tokens is absent.
+	Features      []*Feature `protobuf:"bytes,7,rep,name=features,proto3" json:"features,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -398,6 +425,20 @@ func (x *ScoreResponse) GetWarnings() []string {
 	return nil
 }
 
+func (x *ScoreResponse) GetTokens() *Tokens {
+	if x != nil {
+		return x.Tokens
+	}
+	return nil
+}
+
+func (x *ScoreResponse) GetFeatures() []*Feature {
+	if x != nil {
+		return x.Features
+	}
+	return nil
+}
+
 // RenderInfo tells how http_request became tokens.
 type RenderInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -405,8 +446,14 @@ type RenderInfo struct {
 	Renderer string `protobuf:"bytes,1,opt,name=renderer,proto3" json:"renderer,omitempty"`
 	// What the renderer says of its tokenizer and template. Empty: it says nothing.
 	Fingerprint string `protobuf:"bytes,2,opt,name=fingerprint,proto3" json:"fingerprint,omitempty"`
-	// From sending the body to having the tokens.
-	Duration      *durationpb.Duration `protobuf:"bytes,3,opt,name=duration,proto3" json:"duration,omitempty"`
+	// From having the body to having the tokens.
+	Duration *durationpb.Duration `protobuf:"bytes,3,opt,name=duration,proto3" json:"duration,omitempty"`
+	// The body was rendered before, and the result was at hand.
+	Cached bool `protobuf:"varint,4,opt,name=cached,proto3" json:"cached,omitempty"`
+	// Prompts that the body holds. Never 0.
+	Prompts uint32 `protobuf:"varint,5,opt,name=prompts,proto3" json:"prompts,omitempty"`
+	// Which of them this is about, counted from 0.
+	PromptIndex   uint32 `protobuf:"varint,6,opt,name=prompt_index,json=promptIndex,proto3" json:"prompt_index,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -460,6 +507,27 @@ func (x *RenderInfo) GetDuration() *durationpb.Duration {
 		return x.Duration
 	}
 	return nil
+}
+
+func (x *RenderInfo) GetCached() bool {
+	if x != nil {
+		return x.Cached
+	}
+	return false
+}
+
+func (x *RenderInfo) GetPrompts() uint32 {
+	if x != nil {
+		return x.Prompts
+	}
+	return 0
+}
+
+func (x *RenderInfo) GetPromptIndex() uint32 {
+	if x != nil {
+		return x.PromptIndex
+	}
+	return 0
 }
 
 // WorkerScore is the answer for one rank of one worker.
@@ -653,7 +721,7 @@ var File_kvscout_v1_score_proto protoreflect.FileDescriptor
 const file_kvscout_v1_score_proto_rawDesc = "" +
 	"\n" +
 	"\x16kvscout/v1/score.proto\x12\n" +
-	"kvscout.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kvscout/v1/types.proto\"\xfa\x03\n" +
+	"kvscout.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kvscout/v1/types.proto\"\xd8\x04\n" +
 	"\fScoreRequest\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12*\n" +
 	"\x06tokens\x18\x02 \x01(\v2\x12.kvscout.v1.TokensR\x06tokens\x12:\n" +
@@ -671,7 +739,10 @@ const file_kvscout_v1_score_proto_rawDesc = "" +
 	" \x01(\x0e2\x10.kvscout.v1.RoleR\x04role\x12:\n" +
 	"\ftier_weights\x18\v \x01(\v2\x17.kvscout.v1.TierWeightsR\vtierWeights\x12\x1d\n" +
 	"\n" +
-	"adapter_id\x18\f \x01(\tR\tadapterId\"\xb1\x01\n" +
+	"adapter_id\x18\f \x01(\tR\tadapterId\x12#\n" +
+	"\rreturn_tokens\x18\r \x01(\bR\freturnTokens\x12&\n" +
+	"\fprompt_index\x18\x0e \x01(\rH\x00R\vpromptIndex\x88\x01\x01B\x0f\n" +
+	"\r_prompt_index\"\xb1\x01\n" +
 	"\vHttpRequest\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04body\x18\x02 \x01(\fR\x04body\x12>\n" +
@@ -690,18 +761,23 @@ const file_kvscout_v1_score_proto_rawDesc = "" +
 	"\x05_diskB\t\n" +
 	"\a_sharedB\n" +
 	"\n" +
-	"\b_unknown\"\xd8\x01\n" +
+	"\b_unknown\"\xb5\x02\n" +
 	"\rScoreResponse\x121\n" +
 	"\aworkers\x18\x01 \x03(\v2\x17.kvscout.v1.WorkerScoreR\aworkers\x12#\n" +
 	"\rprompt_tokens\x18\x02 \x01(\rR\fpromptTokens\x12.\n" +
 	"\x06render\x18\x03 \x01(\v2\x16.kvscout.v1.RenderInfoR\x06render\x12#\n" +
 	"\rindex_version\x18\x04 \x01(\x04R\findexVersion\x12\x1a\n" +
-	"\bwarnings\x18\x05 \x03(\tR\bwarnings\"\x81\x01\n" +
+	"\bwarnings\x18\x05 \x03(\tR\bwarnings\x12*\n" +
+	"\x06tokens\x18\x06 \x01(\v2\x12.kvscout.v1.TokensR\x06tokens\x12/\n" +
+	"\bfeatures\x18\a \x03(\v2\x13.kvscout.v1.FeatureR\bfeatures\"\xd6\x01\n" +
 	"\n" +
 	"RenderInfo\x12\x1a\n" +
 	"\brenderer\x18\x01 \x01(\tR\brenderer\x12 \n" +
 	"\vfingerprint\x18\x02 \x01(\tR\vfingerprint\x125\n" +
-	"\bduration\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bduration\"\xdf\x02\n" +
+	"\bduration\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12\x16\n" +
+	"\x06cached\x18\x04 \x01(\bR\x06cached\x12\x18\n" +
+	"\aprompts\x18\x05 \x01(\rR\aprompts\x12!\n" +
+	"\fprompt_index\x18\x06 \x01(\rR\vpromptIndex\"\xdf\x02\n" +
 	"\vWorkerScore\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x1d\n" +
@@ -764,18 +840,20 @@ var file_kvscout_v1_score_proto_depIdxs = []int32{
 	7,  // 6: kvscout.v1.HttpRequest.headers:type_name -> kvscout.v1.HttpRequest.HeadersEntry
 	5,  // 7: kvscout.v1.ScoreResponse.workers:type_name -> kvscout.v1.WorkerScore
 	4,  // 8: kvscout.v1.ScoreResponse.render:type_name -> kvscout.v1.RenderInfo
-	12, // 9: kvscout.v1.RenderInfo.duration:type_name -> google.protobuf.Duration
-	6,  // 10: kvscout.v1.WorkerScore.tiers:type_name -> kvscout.v1.TierTokens
-	13, // 11: kvscout.v1.WorkerScore.freshness:type_name -> kvscout.v1.Freshness
-	14, // 12: kvscout.v1.WorkerScore.bound:type_name -> kvscout.v1.Bound
-	15, // 13: kvscout.v1.TierTokens.tier:type_name -> kvscout.v1.Tier
-	0,  // 14: kvscout.v1.ScoreService.Score:input_type -> kvscout.v1.ScoreRequest
-	3,  // 15: kvscout.v1.ScoreService.Score:output_type -> kvscout.v1.ScoreResponse
-	15, // [15:16] is the sub-list for method output_type
-	14, // [14:15] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	8,  // 9: kvscout.v1.ScoreResponse.tokens:type_name -> kvscout.v1.Tokens
+	10, // 10: kvscout.v1.ScoreResponse.features:type_name -> kvscout.v1.Feature
+	12, // 11: kvscout.v1.RenderInfo.duration:type_name -> google.protobuf.Duration
+	6,  // 12: kvscout.v1.WorkerScore.tiers:type_name -> kvscout.v1.TierTokens
+	13, // 13: kvscout.v1.WorkerScore.freshness:type_name -> kvscout.v1.Freshness
+	14, // 14: kvscout.v1.WorkerScore.bound:type_name -> kvscout.v1.Bound
+	15, // 15: kvscout.v1.TierTokens.tier:type_name -> kvscout.v1.Tier
+	0,  // 16: kvscout.v1.ScoreService.Score:input_type -> kvscout.v1.ScoreRequest
+	3,  // 17: kvscout.v1.ScoreService.Score:output_type -> kvscout.v1.ScoreResponse
+	17, // [17:18] is the sub-list for method output_type
+	16, // [16:17] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_kvscout_v1_score_proto_init() }
@@ -784,6 +862,7 @@ func file_kvscout_v1_score_proto_init() {
 		return
 	}
 	file_kvscout_v1_types_proto_init()
+	file_kvscout_v1_score_proto_msgTypes[0].OneofWrappers = []any{}
 	file_kvscout_v1_score_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -318,6 +318,8 @@ const (
 	BoundReason_BOUND_REASON_BEHIND BoundReason = 16
 	// Lower: the engine's cache was cleared, which may have left blocks on slower tiers than the device.
 	BoundReason_BOUND_REASON_TIERS_UNCLEARED BoundReason = 17
+	// Either way: the worker states another render fingerprint than the renderer, so it may run other tokens.
+	BoundReason_BOUND_REASON_RENDER_DIFFERS BoundReason = 24
 	// Either way: what is held was restored from a snapshot, and nothing has shown that the engine is still the same: it may
 	// have started again meanwhile and counted as far.
 	BoundReason_BOUND_REASON_RESUMED BoundReason = 32
@@ -344,6 +346,7 @@ var (
 		15: "BOUND_REASON_GROUP_RULES_UNKNOWN",
 		16: "BOUND_REASON_BEHIND",
 		17: "BOUND_REASON_TIERS_UNCLEARED",
+		24: "BOUND_REASON_RENDER_DIFFERS",
 		32: "BOUND_REASON_RESUMED",
 	}
 	BoundReason_value = map[string]int32{
@@ -365,6 +368,7 @@ var (
 		"BOUND_REASON_GROUP_RULES_UNKNOWN": 15,
 		"BOUND_REASON_BEHIND":              16,
 		"BOUND_REASON_TIERS_UNCLEARED":     17,
+		"BOUND_REASON_RENDER_DIFFERS":      24,
 		"BOUND_REASON_RESUMED":             32,
 	}
 )
@@ -760,7 +764,7 @@ const file_kvscout_v1_types_proto_rawDesc = "" +
 	"\x10BOUND_KIND_EXACT\x10\x01\x12\x14\n" +
 	"\x10BOUND_KIND_UPPER\x10\x02\x12\x14\n" +
 	"\x10BOUND_KIND_LOWER\x10\x03\x12\x17\n" +
-	"\x13BOUND_KIND_ESTIMATE\x10\x04*\xe5\x04\n" +
+	"\x13BOUND_KIND_ESTIMATE\x10\x04*\x86\x05\n" +
 	"\vBoundReason\x12\x1c\n" +
 	"\x18BOUND_REASON_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dBOUND_REASON_HIDDEN_NAMESPACE\x10\x01\x12\x1e\n" +
@@ -780,7 +784,8 @@ const file_kvscout_v1_types_proto_rawDesc = "" +
 	"\x17BOUND_REASON_PROMPT_CUT\x10\x0e\x12$\n" +
 	" BOUND_REASON_GROUP_RULES_UNKNOWN\x10\x0f\x12\x17\n" +
 	"\x13BOUND_REASON_BEHIND\x10\x10\x12 \n" +
-	"\x1cBOUND_REASON_TIERS_UNCLEARED\x10\x11\x12\x18\n" +
+	"\x1cBOUND_REASON_TIERS_UNCLEARED\x10\x11\x12\x1f\n" +
+	"\x1bBOUND_REASON_RENDER_DIFFERS\x10\x18\x12\x18\n" +
 	"\x14BOUND_REASON_RESUMED\x10 B5Z3github.com/kvscout/kvscout/gen/kvscout/v1;kvscoutv1b\x06proto3"
 
 var (

@@ -57,12 +57,12 @@ func TestScoreRequest_BadIdsCanBeSeen(t *testing.T) {
 // Connect GET is offered only for methods marked without side effects.
 func TestMethods_WithoutSideEffects(t *testing.T) {
 	want := map[string]bool{
-		"Score":          true,
-		"RegisterWorker": false, "DeregisterWorker": false, "ListWorkers": true,
+		"Score": true, "Render": true,
+		"RegisterWorker": false, "DeregisterWorker": false, "ResetWorker": false, "ListWorkers": true,
 		"GetStats": true, "StreamStats": false, "Inspect": true, "Publish": false,
 	}
 	got := make(map[string]bool)
-	for _, file := range []protoreflect.FileDescriptor{kvscoutv1.File_kvscout_v1_score_proto, kvscoutv1.File_kvscout_v1_index_proto} {
+	for _, file := range []protoreflect.FileDescriptor{kvscoutv1.File_kvscout_v1_score_proto, kvscoutv1.File_kvscout_v1_index_proto, kvscoutv1.File_kvscout_v1_render_proto} {
 		methods := file.Services().Get(0).Methods()
 		for i := range methods.Len() {
 			m := methods.Get(i)

@@ -39,6 +39,9 @@ const (
 	// IndexServiceDeregisterWorkerProcedure is the fully-qualified name of the IndexService's
 	// DeregisterWorker RPC.
 	IndexServiceDeregisterWorkerProcedure = "/kvscout.v1.IndexService/DeregisterWorker"
+	// IndexServiceResetWorkerProcedure is the fully-qualified name of the IndexService's ResetWorker
+	// RPC.
+	IndexServiceResetWorkerProcedure = "/kvscout.v1.IndexService/ResetWorker"
 	// IndexServiceListWorkersProcedure is the fully-qualified name of the IndexService's ListWorkers
 	// RPC.
 	IndexServiceListWorkersProcedure = "/kvscout.v1.IndexService/ListWorkers"
@@ -56,8 +59,8 @@ const (
 // IndexServiceClient is a client for the kvscout.v1.IndexService service.
 type IndexServiceClient interface {
 	// RegisterWorker starts listening to a worker. The same spec twice is the same as once. Another spec for a known id
-	// replaces it: what the old one held is dropped, and late messages of it are ignored. An endpoint that cannot be
-	// reached is no error: its source shows as connecting.
+	// replaces it: what ranks that it describes otherwise held is dropped, and late messages of them are ignored; the other
+	// ranks keep what they hold. An endpoint that cannot be reached is no error: its source shows as connecting.
 	//
 	// INVALID_ARGUMENT: BAD_WORKER (the message says what is wrong with the spec).
 	// RESOURCE_EXHAUSTED: TOO_MANY_WORKERS. FAILED_PRECONDITION: SOURCE_TAKEN (a rank of it is fed otherwise).
@@ -67,6 +70,12 @@ type IndexServiceClient interface {
 	//
 	// INVALID_ARGUMENT: BAD_WORKER (no worker_id).
 	DeregisterWorker(context.Context, *connect.Request[v1.DeregisterWorkerRequest]) (*connect.Response[v1.DeregisterWorkerResponse], error)
+	// ResetWorker drops what a worker or one rank of it is known to hold, for an operator who emptied an engine's cache: an
+	// idle engine tells of that only with its next step. What it stores from then on counts; until its own word of the
+	// cleared cache comes, answers are lower bounds. An unknown worker or rank is no error, and twice is as once.
+	//
+	// INVALID_ARGUMENT: BAD_WORKER (no worker_id).
+	ResetWorker(context.Context, *connect.Request[v1.ResetWorkerRequest]) (*connect.Response[v1.ResetWorkerResponse], error)
 	// ListWorkers lists workers and the state of their sources.
 	//
 	// INVALID_ARGUMENT: BAD_ROLE (a number that is no role).
@@ -116,6 +125,12 @@ func NewIndexServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(indexServiceMethods.ByName("DeregisterWorker")),
 			connect.WithClientOptions(opts...),
 		),
+		resetWorker: connect.NewClient[v1.ResetWorkerRequest, v1.ResetWorkerResponse](
+			httpClient,
+			baseURL+IndexServiceResetWorkerProcedure,
+			connect.WithSchema(indexServiceMethods.ByName("ResetWorker")),
+			connect.WithClientOptions(opts...),
+		),
 		listWorkers: connect.NewClient[v1.ListWorkersRequest, v1.ListWorkersResponse](
 			httpClient,
 			baseURL+IndexServiceListWorkersProcedure,
@@ -156,6 +171,7 @@ func NewIndexServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 type indexServiceClient struct {
 	registerWorker   *connect.Client[v1.RegisterWorkerRequest, v1.RegisterWorkerResponse]
 	deregisterWorker *connect.Client[v1.DeregisterWorkerRequest, v1.DeregisterWorkerResponse]
+	resetWorker      *connect.Client[v1.ResetWorkerRequest, v1.ResetWorkerResponse]
 	listWorkers      *connect.Client[v1.ListWorkersRequest, v1.ListWorkersResponse]
 	getStats         *connect.Client[v1.GetStatsRequest, v1.GetStatsResponse]
 	streamStats      *connect.Client[v1.StreamStatsRequest, v1.StreamStatsResponse]
@@ -171,6 +187,11 @@ func (c *indexServiceClient) RegisterWorker(ctx context.Context, req *connect.Re
 // DeregisterWorker calls kvscout.v1.IndexService.DeregisterWorker.
 func (c *indexServiceClient) DeregisterWorker(ctx context.Context, req *connect.Request[v1.DeregisterWorkerRequest]) (*connect.Response[v1.DeregisterWorkerResponse], error) {
 	return c.deregisterWorker.CallUnary(ctx, req)
+}
+
+// ResetWorker calls kvscout.v1.IndexService.ResetWorker.
+func (c *indexServiceClient) ResetWorker(ctx context.Context, req *connect.Request[v1.ResetWorkerRequest]) (*connect.Response[v1.ResetWorkerResponse], error) {
+	return c.resetWorker.CallUnary(ctx, req)
 }
 
 // ListWorkers calls kvscout.v1.IndexService.ListWorkers.
@@ -201,8 +222,8 @@ func (c *indexServiceClient) Publish(ctx context.Context, req *connect.Request[v
 // IndexServiceHandler is an implementation of the kvscout.v1.IndexService service.
 type IndexServiceHandler interface {
 	// RegisterWorker starts listening to a worker. The same spec twice is the same as once. Another spec for a known id
-	// replaces it: what the old one held is dropped, and late messages of it are ignored. An endpoint that cannot be
-	// reached is no error: its source shows as connecting.
+	// replaces it: what ranks that it describes otherwise held is dropped, and late messages of them are ignored; the other
+	// ranks keep what they hold. An endpoint that cannot be reached is no error: its source shows as connecting.
 	//
 	// INVALID_ARGUMENT: BAD_WORKER (the message says what is wrong with the spec).
 	// RESOURCE_EXHAUSTED: TOO_MANY_WORKERS. FAILED_PRECONDITION: SOURCE_TAKEN (a rank of it is fed otherwise).
@@ -212,6 +233,12 @@ type IndexServiceHandler interface {
 	//
 	// INVALID_ARGUMENT: BAD_WORKER (no worker_id).
 	DeregisterWorker(context.Context, *connect.Request[v1.DeregisterWorkerRequest]) (*connect.Response[v1.DeregisterWorkerResponse], error)
+	// ResetWorker drops what a worker or one rank of it is known to hold, for an operator who emptied an engine's cache: an
+	// idle engine tells of that only with its next step. What it stores from then on counts; until its own word of the
+	// cleared cache comes, answers are lower bounds. An unknown worker or rank is no error, and twice is as once.
+	//
+	// INVALID_ARGUMENT: BAD_WORKER (no worker_id).
+	ResetWorker(context.Context, *connect.Request[v1.ResetWorkerRequest]) (*connect.Response[v1.ResetWorkerResponse], error)
 	// ListWorkers lists workers and the state of their sources.
 	//
 	// INVALID_ARGUMENT: BAD_ROLE (a number that is no role).
@@ -257,6 +284,12 @@ func NewIndexServiceHandler(svc IndexServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(indexServiceMethods.ByName("DeregisterWorker")),
 		connect.WithHandlerOptions(opts...),
 	)
+	indexServiceResetWorkerHandler := connect.NewUnaryHandler(
+		IndexServiceResetWorkerProcedure,
+		svc.ResetWorker,
+		connect.WithSchema(indexServiceMethods.ByName("ResetWorker")),
+		connect.WithHandlerOptions(opts...),
+	)
 	indexServiceListWorkersHandler := connect.NewUnaryHandler(
 		IndexServiceListWorkersProcedure,
 		svc.ListWorkers,
@@ -296,6 +329,8 @@ func NewIndexServiceHandler(svc IndexServiceHandler, opts ...connect.HandlerOpti
 			indexServiceRegisterWorkerHandler.ServeHTTP(w, r)
 		case IndexServiceDeregisterWorkerProcedure:
 			indexServiceDeregisterWorkerHandler.ServeHTTP(w, r)
+		case IndexServiceResetWorkerProcedure:
+			indexServiceResetWorkerHandler.ServeHTTP(w, r)
 		case IndexServiceListWorkersProcedure:
 			indexServiceListWorkersHandler.ServeHTTP(w, r)
 		case IndexServiceGetStatsProcedure:
@@ -321,6 +356,10 @@ func (UnimplementedIndexServiceHandler) RegisterWorker(context.Context, *connect
 
 func (UnimplementedIndexServiceHandler) DeregisterWorker(context.Context, *connect.Request[v1.DeregisterWorkerRequest]) (*connect.Response[v1.DeregisterWorkerResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("kvscout.v1.IndexService.DeregisterWorker is not implemented"))
+}
+
+func (UnimplementedIndexServiceHandler) ResetWorker(context.Context, *connect.Request[v1.ResetWorkerRequest]) (*connect.Response[v1.ResetWorkerResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("kvscout.v1.IndexService.ResetWorker is not implemented"))
 }
 
 func (UnimplementedIndexServiceHandler) ListWorkers(context.Context, *connect.Request[v1.ListWorkersRequest]) (*connect.Response[v1.ListWorkersResponse], error) {

@@ -46,11 +46,16 @@ type ScoreServiceClient interface {
 	// HASHES_NOT_MULTIPLE_OF_8, BAD_BLOCK_SIZE, BAD_PROMPT_TOKENS (fewer than the blocks cover), BAD_FEATURE (outside the
 	// prompt, overlapping, without hash or length, without tokens, or over 4,096 of them), BAD_TIER_WEIGHT (outside 0 to
 	// 1, or no number), BAD_ROLE (a number that is no role), BAD_PATH (a path the renderer has no answer for), BAD_HEADER
-	// (one that cannot be forwarded), BAD_BODY (the engine would refuse this body), SALT_MISMATCH (the request's salt and
-	// the body's differ), MODEL_REQUIRED (no model, and not exactly one is known).
+	// (one that cannot be forwarded, or a tenant said twice), BAD_BODY (the engine would refuse this body), BAD_PROMPT_INDEX
+	// (no such prompt), SALT_MISMATCH (the request's salt is not that of the tenant or the body), CALLER_TOKENS (the body
+	// carries its caller's own token ids, and the server does not trust callers), MODEL_REQUIRED (no model, and not
+	// exactly one is known).
 	// NOT_FOUND: UNKNOWN_MODEL.
-	// FAILED_PRECONDITION: SALT_NOT_SUPPORTED_BY_ENGINE, NO_RENDERER (http_request without a configured renderer),
-	// RENDERER_UNUSABLE (what is configured as one does not render, wants other credentials, or answers in no known form).
+	// FAILED_PRECONDITION: SALT_NOT_SUPPORTED_BY_ENGINE, NO_RENDERER (http_request for a model without a renderer),
+	// RENDERER_UNUSABLE (what is configured as one does not render, wants other credentials, or answers in no known form),
+	// RENDER_NOT_TRUSTED (the renderer does not vouch for its tokens), RENDER_NOT_EXACT (what renders in process cannot
+	// render this request exactly; the message names what can), FINGERPRINT_MISMATCH (a worker to be rated renders
+	// otherwise than the renderer does).
 	// RESOURCE_EXHAUSTED: PROMPT_TOO_LONG, BODY_TOO_LARGE (for the renderer), TOO_MANY_CANDIDATES, OVERLOADED.
 	// UNAVAILABLE: RENDERER_DOWN, NOT_READY. DEADLINE_EXCEEDED: the caller's deadline or the renderer's.
 	Score(context.Context, *connect.Request[v1.ScoreRequest]) (*connect.Response[v1.ScoreResponse], error)
@@ -96,11 +101,16 @@ type ScoreServiceHandler interface {
 	// HASHES_NOT_MULTIPLE_OF_8, BAD_BLOCK_SIZE, BAD_PROMPT_TOKENS (fewer than the blocks cover), BAD_FEATURE (outside the
 	// prompt, overlapping, without hash or length, without tokens, or over 4,096 of them), BAD_TIER_WEIGHT (outside 0 to
 	// 1, or no number), BAD_ROLE (a number that is no role), BAD_PATH (a path the renderer has no answer for), BAD_HEADER
-	// (one that cannot be forwarded), BAD_BODY (the engine would refuse this body), SALT_MISMATCH (the request's salt and
-	// the body's differ), MODEL_REQUIRED (no model, and not exactly one is known).
+	// (one that cannot be forwarded, or a tenant said twice), BAD_BODY (the engine would refuse this body), BAD_PROMPT_INDEX
+	// (no such prompt), SALT_MISMATCH (the request's salt is not that of the tenant or the body), CALLER_TOKENS (the body
+	// carries its caller's own token ids, and the server does not trust callers), MODEL_REQUIRED (no model, and not
+	// exactly one is known).
 	// NOT_FOUND: UNKNOWN_MODEL.
-	// FAILED_PRECONDITION: SALT_NOT_SUPPORTED_BY_ENGINE, NO_RENDERER (http_request without a configured renderer),
-	// RENDERER_UNUSABLE (what is configured as one does not render, wants other credentials, or answers in no known form).
+	// FAILED_PRECONDITION: SALT_NOT_SUPPORTED_BY_ENGINE, NO_RENDERER (http_request for a model without a renderer),
+	// RENDERER_UNUSABLE (what is configured as one does not render, wants other credentials, or answers in no known form),
+	// RENDER_NOT_TRUSTED (the renderer does not vouch for its tokens), RENDER_NOT_EXACT (what renders in process cannot
+	// render this request exactly; the message names what can), FINGERPRINT_MISMATCH (a worker to be rated renders
+	// otherwise than the renderer does).
 	// RESOURCE_EXHAUSTED: PROMPT_TOO_LONG, BODY_TOO_LARGE (for the renderer), TOO_MANY_CANDIDATES, OVERLOADED.
 	// UNAVAILABLE: RENDERER_DOWN, NOT_READY. DEADLINE_EXCEEDED: the caller's deadline or the renderer's.
 	Score(context.Context, *connect.Request[v1.ScoreRequest]) (*connect.Response[v1.ScoreResponse], error)

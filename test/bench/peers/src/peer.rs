@@ -90,11 +90,13 @@ impl Peer {
         }
     }
 
+    /// Each index is given keys that were written just before, as they are where a router computes them.
     pub fn find(&mut self, query: &[u64], hashes: &[LocalBlockHash]) -> Found {
         match self {
             Peer::Smg { tree, rows, scratch, .. } => {
+                let owned = query.to_vec();
                 let began = Instant::now();
-                tree.overlap(query, scratch, rows);
+                tree.overlap(&owned, scratch, rows);
                 let took = began.elapsed();
                 let depth_sum = rows.iter().map(|o| o.depth as u64).sum();
                 Found { took, matched: rows.len() as u64, depth_sum }
@@ -107,8 +109,9 @@ impl Peer {
             }
             Peer::Crtc(pool) => {
                 let tree = pool.backend();
+                let owned = hashes.to_vec();
                 let began = Instant::now();
-                let scores = tree.find_matches(hashes, false);
+                let scores = tree.find_matches(&owned, false);
                 found(began.elapsed(), scores)
             }
         }

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+)
+
+func newWorkersReset() *cobra.Command {
+	var o clientOptions
+	var rank int
+	cmd := &cobra.Command{
+		Use:   "reset ID",
+		Short: "Make a server forget what a worker or one rank of it holds",
+		Long: `Make a server forget what a worker, or one rank of it, holds: after its engine's cache was emptied by hand, which an idle
+engine tells only with its next step. The command exits with 1 if the server does not know it.`,
+		Example: `  kvscout workers reset w0
+  kvscout workers reset w0 --rank 1`,
+		Args: oneArg("worker id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			only, err := parseRank(rank)
+			if err != nil {
+				return err
+			}
+			return resetWorker(cmd, &o, &kvscoutv1.ResetWorkerRequest{WorkerId: args[0], Rank: only})
+		},
+	}
+	o.register(cmd.Flags())
+	cmd.Flags().IntVar(&rank, "rank", -1, "only this rank; -1 is the whole worker")
+	return cmd
+}
+
+func resetWorker(cmd *cobra.Command, o *clientOptions, req *kvscoutv1.ResetWorkerRequest) error {
+	c, err := o.dial()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := c.bounded(cmd.Context())
+	defer cancel()
+	res, err := c.ResetWorker(ctx, connect.NewRequest(req))
+	if err != nil {
+		return err
+	}
+	if !res.Msg.GetKnown() {
+		return fmt.Errorf("worker %q or its rank is not known", req.GetWorkerId())
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "reset worker %q\n", req.GetWorkerId())
+	return err
+}
