@@ -124,6 +124,19 @@ func ParseSpecKind(s string) SpecKind {
 	return SpecUnknown
 }
 
+// String is the wire's name of the kind: "" where none was told, "unknown" for one that this version lacks.
+func (k SpecKind) String() string {
+	if k == SpecUnknown {
+		return "unknown"
+	}
+	for name, kind := range specNames {
+		if kind == k {
+			return name
+		}
+	}
+	return ""
+}
+
 // Dense says whether a group of this kind keeps every block of a prompt.
 func (k SpecKind) Dense() bool {
 	switch k {
