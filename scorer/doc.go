@@ -11,6 +11,7 @@
 //  2. Only tokens of the leading match count, each once, at its fastest tier (rules 1 and 5).
 //  3. A stale source scores 0, whatever it last held (rule 12).
 //  4. Order is total: score, then worker, then rank.
+//  5. What a router announced never lifts a score above what events could confirm.
 //
 // Concurrency: none; everything may be called from anywhere.
 //

@@ -50,17 +50,45 @@ func Score(m *indexer.Match, prompt int, w Weights) float64 {
 	return min(1, sum/float64(prompt))
 }
 
+// Predicted rates a match of which so many more tokens, beyond those of every tier, were announced by the router only:
+// they count as lying on the device. The score is never above that of the match once the device holds all of it, if that
+// is above the score without them.
+func Predicted(m *indexer.Match, tokens, prompt int, w Weights) float64 {
+	plain := Score(m, prompt, w)
+	if tokens <= 0 || prompt <= 0 || m.Freshness.State == events.StateStale {
+		return plain
+	}
+	confirmed := *m
+	confirmed.Covered = [events.TierCount]int{events.TierDevice: m.Reach() + tokens}
+	lifted := min(1, plain+w[events.TierDevice]*float64(tokens)/float64(prompt))
+	return min(lifted, max(plain, Score(&confirmed, prompt, w)))
+}
+
 // Ranked is a match with its score.
 type Ranked struct {
 	indexer.Match
-	Score float64
+	// Predicted tokens are in the score and not in the match.
+	Predicted int
+	Score     float64
 }
 
 // Rank scores matches and sorts them, the best first, ties by worker and rank.
 func Rank(matches []indexer.Match, prompt int, w Weights) []Ranked {
+	return RankPredicted(matches, nil, prompt, w)
+}
+
+// RankPredicted is Rank with what the router announced of each match; nil announces nothing.
+func RankPredicted(matches []indexer.Match, predicted func(*indexer.Match) int, prompt int, w Weights) []Ranked {
 	out := make([]Ranked, len(matches))
 	for i := range matches {
-		out[i] = Ranked{Match: matches[i], Score: Score(&matches[i], prompt, w)}
+		m := &matches[i]
+		out[i] = Ranked{Match: *m, Score: Score(m, prompt, w)}
+		if predicted == nil {
+			continue
+		}
+		if n := predicted(m); n > 0 {
+			out[i].Predicted, out[i].Score = n, Predicted(m, n, prompt, w)
+		}
 	}
 	slices.SortFunc(out, func(a, b Ranked) int {
 		return cmp.Or(

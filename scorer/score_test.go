@@ -71,3 +71,49 @@ func TestWeights_Validate(t *testing.T) {
 		}
 	}
 }
+
+func TestPredicted(t *testing.T) {
+	hostDear := Weights{0.25, 1, 0, 0, 0}
+	tests := []struct {
+		name    string
+		covered [events.TierCount]int
+		tokens  int
+		w       Weights
+		want    float64
+	}{
+		{"none", covered(32, 0, 0, 0, 0), 0, DefaultWeights(), 0.5},
+		{"as on the device", covered(16, 0, 0, 0, 0), 32, DefaultWeights(), 0.75},
+		{"beyond the host", covered(16, 16, 0, 0, 0), 16, DefaultWeights(), 0.25 + 0.1875 + 0.25},
+		{"never above 1", covered(32, 0, 0, 0, 0), 64, DefaultWeights(), 1},
+		{"confirmed it is all on the device, so worth 0.25", covered(0, 16, 0, 0, 0), 48, hostDear, 0.25},
+		{"confirmed it is less than now", covered(0, 32, 0, 0, 0), 32, hostDear, 0.5},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := indexer.Match{Covered: tt.covered}
+			if got := Predicted(&m, tt.tokens, 64, tt.w); math.Abs(got-tt.want) > 1e-12 {
+				t.Errorf("score = %v, want %v", got, tt.want)
+			}
+		})
+	}
+	stale := indexer.Match{Covered: covered(16, 0, 0, 0, 0), Freshness: indexer.Freshness{State: events.StateStale}}
+	if got := Predicted(&stale, 32, 64, DefaultWeights()); got != 0 {
+		t.Errorf("score of a stale source = %v, want 0 (rule 12)", got)
+	}
+}
+
+// What was announced moves a worker up; what it holds stays as it was.
+func TestRankPredicted(t *testing.T) {
+	list := []indexer.Match{
+		{Source: events.Source{Worker: "a"}, Covered: covered(32, 0, 0, 0, 0)}, {Source: events.Source{Worker: "b"}, Covered: covered(16, 0, 0, 0, 0)},
+	}
+	got := RankPredicted(list, func(m *indexer.Match) int {
+		if m.Source.Worker == "b" {
+			return 32
+		}
+		return 0
+	}, 64, DefaultWeights())
+	if got[0].Source.Worker != "b" || got[0].Score != 0.75 || got[0].Predicted != 32 || got[0].Reach() != 16 || got[1].Predicted != 0 {
+		t.Errorf("%+v", got)
+	}
+}
