@@ -17,6 +17,10 @@ type scoreOptions struct {
 	requestOptions
 	candidates []string
 	role       string
+	weights    string
+	maxWorkers uint32
+	explain    bool
+	remember   bool
 	json       bool
 }
 
@@ -31,11 +35,13 @@ The prompt is given as token ids (--tokens), as the HTTP body that the engine wo
 or as block keys (--hashes); exactly one of them.
 
 Columns: HELD is what the worker holds on its device, REUSABLE what the engine would skip of it, both in tokens from
-the prompt's first; TIERS is what each tier adds; BOUND says whether the numbers are facts.`,
+the prompt's first; TIERS is what each tier adds; BOUND says whether the numbers are facts. --explain adds what each
+KV-cache group holds and why the match ended there. --remember prints the id by which "kvscout report" names the answer.`,
 		Example: `  kvscout score --model qwen3 --tokens ids.json
   echo '[1, 2, 3]' | kvscout score --model qwen3 --tokens - --json
   kvscout score --server unix:///run/kvscout.sock --body chat.json --candidate w0 --candidate w1
-  kvscout score --model qwen3 --prompt "Once upon a time"`,
+  kvscout score --model qwen3 --prompt "Once upon a time"
+  kvscout score --model qwen3 --tokens ids.json --role prefill --weights device=1,host=0.5 --max-workers 3 --explain`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runScore(cmd, &o) },
 	}
@@ -44,6 +50,10 @@ the prompt's first; TIERS is what each tier adds; BOUND says whether the numbers
 	o.requestOptions.register(f)
 	f.StringArrayVar(&o.candidates, "candidate", nil, "worker `ID` to rate; may be repeated (default: every worker of the model)")
 	f.StringVar(&o.role, "role", "", "only workers of this role: prefill, decode or both (default: any)")
+	f.StringVar(&o.weights, "weights", "", "what a token is worth by tier, as `TIER=WEIGHT,...`, each 0 to 1; the tiers are device, host, disk, shared, unknown (default: the server's)")
+	f.Uint32Var(&o.maxWorkers, "max-workers", 0, "list at most so many workers, the best; 0 is all")
+	f.BoolVar(&o.explain, "explain", false, "tell what each KV-cache group of a worker holds, and why the match ended")
+	f.BoolVar(&o.remember, "remember", false, "have the server keep the answer, so that it can be reported on, and print its id")
 	f.BoolVar(&o.json, "json", false, "print the answer's JSON and nothing else")
 	return cmd
 }
@@ -56,7 +66,10 @@ func runScore(cmd *cobra.Command, o *scoreOptions) error {
 	if req.Role, err = parseRole(o.role); err != nil {
 		return err
 	}
-	req.Candidates = o.candidates
+	if req.TierWeights, err = parseWeights(o.weights); err != nil {
+		return err
+	}
+	req.Candidates, req.MaxWorkers, req.Explain, req.Remember = o.candidates, o.maxWorkers, o.explain, o.remember
 	c, err := o.dial()
 	if err != nil {
 		return err
@@ -82,6 +95,9 @@ func printScores(w io.Writer, m *kvscoutv1.ScoreResponse) error {
 	if r := m.GetRender(); r != nil {
 		fmt.Fprintf(w, ", rendered by %s in %v", r.GetRenderer(), r.GetDuration().AsDuration())
 	}
+	if m.GetScoreId() != "" {
+		fmt.Fprintf(w, ", score id %s", m.GetScoreId())
+	}
 	fmt.Fprintln(w)
 	if len(m.GetWorkers()) == 0 {
 		_, err := fmt.Fprintln(w, "no workers")
@@ -94,15 +110,40 @@ func printScores(w io.Writer, m *kvscoutv1.ScoreResponse) error {
 			continue
 		}
 		t.row(s.GetWorkerId(), s.GetRank(), fmt.Sprintf("%.3f", s.GetScore()), s.GetHeldTokens(), s.GetReusableTokens(),
-			tierTokens(s.GetTiers()), boundWords(s.GetBound()), freshWords(s.GetFreshness()))
+			tierTokens(s), boundWords(s.GetBound()), freshWords(s.GetFreshness()))
 	}
-	return t.flush()
+	if err := t.flush(); err != nil {
+		return err
+	}
+	return printAside(w, m)
 }
 
-func tierTokens(tiers []*kvscoutv1.TierTokens) string {
+// printAside tells what stands beside the table.
+func printAside(w io.Writer, m *kvscoutv1.ScoreResponse) error {
+	if n := m.GetWorkersOmitted(); n > 0 {
+		fmt.Fprintf(w, "and %d more workers\n", n)
+	}
+	if o := m.GetBestOutside(); o != nil {
+		fmt.Fprintf(w, "best outside: %s rank %d, held %d\n", o.GetWorkerId(), o.GetRank(), o.GetHeldTokens())
+	}
+	for _, s := range m.GetWorkers() {
+		if s.GetFlagged() != nil {
+			fmt.Fprintf(w, "flagged: %s rank %d, %s\n", s.GetWorkerId(), s.GetRank(), accuracyWords(s.GetFlagged()))
+		}
+		for _, g := range s.GetExplanation().GetGroups() {
+			fmt.Fprintf(w, "explained: %s rank %d, %s\n", s.GetWorkerId(), s.GetRank(), groupWords(g))
+		}
+	}
+	return nil
+}
+
+func tierTokens(s *kvscoutv1.WorkerScore) string {
 	var parts []string
-	for _, t := range tiers {
+	for _, t := range s.GetTiers() {
 		parts = append(parts, fmt.Sprintf("%s %d", tierWord(t.GetTier()), t.GetTokens()))
+	}
+	if n := s.GetPredictedTokens(); n > 0 {
+		parts = append(parts, fmt.Sprintf("predicted %d", n))
 	}
 	return orDash(strings.Join(parts, ", "))
 }

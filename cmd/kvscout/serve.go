@@ -97,14 +97,21 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	if o.snapshot != "" {
 		keeper = ingest.NewKeeper(index, fleet, o.snapshot, log)
 	}
-	if err := restore(fleet, keeper, o.workers); err != nil {
+	configured, err := restore(fleet, keeper, o.workers)
+	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	stop := discoverWorkers(cmd.Context(), o, fleet, log)
 	defer stop()
 	defer share.follow(cmd.Context(), fleet)()
-	srv := newServer(o, index, fleet, keeper, renderers, share, log, start)
+	ready := newReadiness(o, index, configured)
+	srv, scores := newServer(o, index, fleet, keeper, renderers, share, ready, log, start)
 	return keep(cmd.Context(), keeper, fleet, o.snapshotEvery, func(ctx context.Context) error {
+		crediting, stop := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		wg.Go(func() { scores.Run(crediting) }) // ended by stop, waited for here
+		defer wg.Wait()
+		defer stop()
 		return serveOn(ctx, srv, listener, cmd.OutOrStdout())
 	})
 }
@@ -124,9 +131,9 @@ func keep(ctx context.Context, keeper *ingest.Keeper, fleet *ingest.Fleet, every
 	return errors.Join(err, keeper.Save())
 }
 
-// restore registers the configured workers that are described whole, and by keeper those of the snapshot. Discovery then
+// restore registers and returns the configured workers that are described whole, and by keeper those of the snapshot. Discovery then
 // names the configured ones again, which changes nothing.
-func restore(fleet *ingest.Fleet, keeper *ingest.Keeper, configured []discover.Worker) error {
+func restore(fleet *ingest.Fleet, keeper *ingest.Keeper, configured []discover.Worker) ([]ingest.Worker, error) {
 	workers, err := ingest.Described(configured)
 	if err == nil && keeper != nil {
 		err = keeper.Restore(workers)
@@ -134,27 +141,42 @@ func restore(fleet *ingest.Fleet, keeper *ingest.Keeper, configured []discover.W
 		_, err = fleet.Restore(workers, nil)
 	}
 	if err != nil {
-		return usageError{err}
+		return nil, usageError{err}
 	}
-	return nil
+	return workers, nil
+}
+
+// newReadiness waits for the configured workers, those described whole and those that are to be asked.
+func newReadiness(o *serveOptions, index *indexer.Index, described []ingest.Worker) *ingest.Readiness {
+	var asked []string
+	for _, w := range o.workers {
+		if w.URL != "" {
+			asked = append(asked, w.ID)
+		}
+	}
+	return ingest.NewReadiness(index, described, asked, o.readyGrace)
 }
 
 // newServer puts the services together.
-func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, keeper *ingest.Keeper, renderers *renderers, share *sharing, log *slog.Logger, start time.Time) *server.Server {
+func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, keeper *ingest.Keeper, renderers *renderers, share *sharing, ready *ingest.Readiness, log *slog.Logger, start time.Time) (*server.Server, *scorerpc.Service) {
 	scores := scorerpc.New(index, fleet, scorerpc.Options{
 		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderers.renderer(), Logger: log,
 		TenantHeader: o.render.tenantHeader, StripFields: o.render.stripFields,
 		TrustCallerTokens: o.render.trustCallerTokens, FlagFingerprints: o.render.mismatch == "flag",
 	})
 	about := indexrpc.Options{
-		MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, RendererStats: renderers.stats, LogStats: share.stats(), Start: start,
+		MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, RendererStats: renderers.stats, LogStats: share.stats(),
+		Accuracy: scores.Accuracy, Waiting: ready.Waiting, Start: start,
 	}
 	if keeper != nil {
 		about.Snapshot = keeper.Stats
 	}
+	inspector := indexrpc.New(index, fleet, about)
 	return server.New(server.Options{
 		Score:       scores,
-		Index:       indexrpc.New(index, fleet, about),
+		Index:       inspector,
+		Ready:       ready.Wait,
+		Drain:       inspector.Drain,
 		Render:      scores,
 		RenderReady: renderers.ready,
 		Grace:       o.shutdownGrace,
@@ -162,7 +184,7 @@ func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, keepe
 		// A token is at most 12 bytes of a JSON body; a call lasts as long as the renderer may.
 		ReadMaxBytes: max(server.DefaultReadMaxBytes, 16*o.maxPromptTokens),
 		CallTimeout:  max(server.DefaultCallTimeout, o.render.callTimeout()),
-	})
+	}), scores
 }
 
 // serveOn tells the address and serves until ctx ends. Connections made from now on are answered, since the listener is

@@ -13,6 +13,7 @@ import (
 	"github.com/kvscout/kvscout/events/discover"
 	"github.com/kvscout/kvscout/events/stream"
 	"github.com/kvscout/kvscout/events/zmq"
+	"github.com/kvscout/kvscout/indexer/ingest"
 	"github.com/kvscout/kvscout/scorer"
 )
 
@@ -41,6 +42,7 @@ type serveOptions struct {
 	maxPayloadBytes int
 	maxPromptTokens int
 	shutdownGrace   time.Duration
+	readyGrace      time.Duration
 
 	snapshot      string
 	snapshotEvery time.Duration
@@ -76,6 +78,7 @@ func (o *serveOptions) register(f *pflag.FlagSet) {
 	f.IntVar(&o.maxPromptTokens, "max-prompt-tokens", 1<<20, "longest prompt scored, in tokens")
 	f.StringVar(&o.snapshot, "snapshot", "", "`FILE` that the index is kept in, so that a restart goes on where it ended; it has cache salts in it (default: none)")
 	f.DurationVar(&o.snapshotEvery, "snapshot-every", time.Minute, "how often --snapshot is written; it is also written when the server stops")
+	f.DurationVar(&o.readyGrace, "ready-grace", ingest.DefaultReadyGrace, "time that configured workers have to be reached and replayed before health says SERVING without them")
 	f.DurationVar(&o.shutdownGrace, "shutdown-grace", 10*time.Second, "time that calls under way have to finish when the server stops")
 	o.log.register(f)
 }
@@ -131,6 +134,7 @@ func (o *serveOptions) check() error {
 		{"stale-after", int64(o.staleAfter)},
 		{"max-orphan-blocks", int64(o.maxOrphanBlocks)}, {"max-payload-bytes", int64(o.maxPayloadBytes)},
 		{"max-prompt-tokens", int64(o.maxPromptTokens)}, {"shutdown-grace", int64(o.shutdownGrace)},
+		{"ready-grace", int64(o.readyGrace)},
 		{"snapshot-every", int64(o.snapshotEvery)},
 	} {
 		if f.value <= 0 {

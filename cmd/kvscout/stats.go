@@ -131,6 +131,10 @@ func printStats(w io.Writer, s *kvscoutv1.Stats) error {
 		fmt.Fprintf(w, ", %d connections refused", s.GetRefusedConnections())
 	}
 	fmt.Fprintf(w, "\nscores: %d requests, errors: %s\n", s.GetScore().GetRequests(), counts(s.GetScore().GetErrors()))
+	if c := s.GetScore(); c.GetRouted() > 0 {
+		fmt.Fprintf(w, "routed: %d credited, %d waiting, %d confirmed, %d expired, %d dropped\n",
+			c.GetRouted(), c.GetRoutedWaiting(), c.GetRoutedConfirmed(), c.GetRoutedExpired(), c.GetRoutedDropped())
+	}
 	printDiscovery(w, s.GetDiscovery())
 	if s.GetSnapshot() != nil {
 		printSnapshot(w, s.GetSnapshot())
@@ -139,7 +143,30 @@ func printStats(w io.Writer, s *kvscoutv1.Stats) error {
 	if err := printRenderers(w, s.GetRenderers()); err != nil {
 		return err
 	}
-	return printSources(w, s.GetSources())
+	printReadiness(w, s.GetReadiness())
+	if err := printSources(w, s.GetSources()); err != nil {
+		return err
+	}
+	for _, src := range s.GetSources() {
+		if src.GetAccuracy() != nil {
+			fmt.Fprintf(w, "accuracy: %s rank %d, %s\n", src.GetWorkerId(), src.GetRank(), accuracyWords(src.GetAccuracy()))
+		}
+	}
+	return nil
+}
+
+// printReadiness tells how ready the server is, and what keeps it from being so.
+func printReadiness(w io.Writer, r *kvscoutv1.Readiness) {
+	fmt.Fprintf(w, "state: %s", word(r.GetState(), "SERVICE_STATE_"))
+	for _, list := range []struct {
+		what string
+		ids  []string
+	}{{"waiting for", r.GetWaiting()}, {"not live", r.GetDegraded()}, {"flagged", r.GetFlagged()}} {
+		if len(list.ids) > 0 {
+			fmt.Fprintf(w, "; %s: %s", list.what, strings.Join(list.ids, ", "))
+		}
+	}
+	fmt.Fprintln(w)
 }
 
 // printDiscovery has one line for each place that workers come from, and for each worker that cannot be listened to yet.

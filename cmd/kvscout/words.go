@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
@@ -69,4 +70,52 @@ func freshWords(f *kvscoutv1.Freshness) string {
 		s += " " + seconds(f.GetAgeSeconds()) + " ago"
 	}
 	return s
+}
+
+// accuracyWords is what outcomes showed of a worker.
+func accuracyWords(a *kvscoutv1.Accuracy) string {
+	s := fmt.Sprintf("%d outcomes: %d equal, %d over, %d under, %d wrong", a.GetOutcomes(), a.GetEqual(), a.GetOver(), a.GetUnder(), a.GetWrong())
+	if a != nil && a.Recent != nil {
+		s += fmt.Sprintf("; of the recent ones %.0f%% equal", 100*a.GetRecent())
+	}
+	if a.GetFlagged() {
+		s += ", likely cause " + word(a.GetCause(), "ACCURACY_CAUSE_")
+	}
+	return s
+}
+
+// groupWords is what one KV-cache group holds of a prompt.
+func groupWords(g *kvscoutv1.GroupHolding) string {
+	s := "group"
+	if g.Group != nil {
+		s += fmt.Sprintf(" %d", g.GetGroup())
+	}
+	if g.GetKind() != "" {
+		s += " (" + g.GetKind() + ")"
+	}
+	var runs []string
+	for _, r := range g.GetRuns() {
+		runs = append(runs, fmt.Sprintf("%s %d..%d", tierWord(r.GetTier()), r.GetFirstBlock(), r.GetFirstBlock()+r.GetBlocks()-1))
+	}
+	return fmt.Sprintf("%s, blocks of %d: %s; %d leading, ended by %s", s, g.GetBlockSize(), strings.Join(runs, ", "),
+		g.GetLeadingBlocks(), word(g.GetEnd(), "MATCH_END_"))
+}
+
+// parseWeights reads --weights; nil without it. Their values are judged by the server.
+func parseWeights(s string) (*kvscoutv1.TierWeights, error) {
+	if s == "" {
+		return nil, nil
+	}
+	w := new(kvscoutv1.TierWeights)
+	fields := map[string]**float64{"device": &w.Device, "host": &w.Host, "disk": &w.Disk, "shared": &w.Shared, "unknown": &w.Unknown}
+	for _, part := range strings.Split(s, ",") {
+		name, text, _ := strings.Cut(part, "=")
+		field, known := fields[name]
+		v, err := strconv.ParseFloat(text, 64)
+		if !known || err != nil || *field != nil {
+			return nil, misuse("weights: %q is not TIER=WEIGHT, or is there twice", part)
+		}
+		*field = &v
+	}
+	return w, nil
 }

@@ -10,7 +10,6 @@ import (
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 	"github.com/kvscout/kvscout/indexer"
-	"github.com/kvscout/kvscout/indexer/ingest"
 )
 
 // maxScopes bounds the scopes listed for one source: salts can make any number of them.
@@ -89,19 +88,18 @@ func holderOf(h indexer.Holding, now time.Time) *kvscoutv1.PromptHolder {
 }
 
 func (s *Service) inspectWorker(target *kvscoutv1.WorkerTarget) ([]*kvscoutv1.SourceInspection, error) {
-	id := target.GetWorkerId()
-	if _, ok := s.fleet.Worker(id); !ok {
-		return nil, Failf(ReasonUnknownWorker, "%w: %.100q", ingest.ErrUnknownWorker, id)
+	list, err := s.targets(target)
+	if err != nil {
+		return nil, err
 	}
 	now := time.Now()
 	var out []*kvscoutv1.SourceInspection
-	for _, l := range s.ledgers()[id] {
-		if target.Rank == nil || int(target.GetRank()) == l.Source().Rank {
-			out = append(out, inspectionOf(l, now))
+	for _, l := range list {
+		one := inspectionOf(l, now)
+		if s.opts.Accuracy != nil {
+			one.Stats.Accuracy = s.opts.Accuracy(l.Source().Worker, l.Source().Rank)
 		}
-	}
-	if len(out) == 0 && target.Rank != nil {
-		return nil, Failf(ReasonUnknownRank, "%w: %.100s has no rank %d", ingest.ErrUnknownRank, id, target.GetRank())
+		out = append(out, one)
 	}
 	return out, nil
 }

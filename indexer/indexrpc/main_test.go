@@ -27,6 +27,8 @@ type rig struct {
 	kvscoutv1connect.IndexServiceClient
 	fleet *ingest.Fleet
 	index *indexer.Index
+
+	service *indexrpc.Service
 }
 
 func start(t testing.TB, opts indexrpc.Options, fleetOpts ...ingest.Options) *rig {
@@ -35,10 +37,11 @@ func start(t testing.TB, opts indexrpc.Options, fleetOpts ...ingest.Options) *ri
 	fleet := ingest.New(index, append(fleetOpts, ingest.Options{})[0])
 	t.Cleanup(fleet.Close)
 	mux := http.NewServeMux()
-	mux.Handle(kvscoutv1connect.NewIndexServiceHandler(indexrpc.New(index, fleet, opts)))
+	service := indexrpc.New(index, fleet, opts)
+	mux.Handle(kvscoutv1connect.NewIndexServiceHandler(service))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	return &rig{kvscoutv1connect.NewIndexServiceClient(server.Client(), server.URL), fleet, index}
+	return &rig{kvscoutv1connect.NewIndexServiceClient(server.Client(), server.URL), fleet, index, service}
 }
 
 // register adds a vLLM worker that is pushed to, for model "m" unless edit says otherwise.

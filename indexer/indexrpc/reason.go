@@ -53,6 +53,14 @@ const (
 	ReasonHasEndpoint
 	ReasonTooManyBatches
 	ReasonBatchTooLarge
+	ReasonNoRequests
+	ReasonTooManyRequests
+	ReasonBadTTL
+	ReasonUnknownScore
+	ReasonNotCreditable
+	ReasonNoScoreID
+	ReasonBadOutcome
+	ReasonAlreadyReported
 	// ReasonCount is the number of reasons.
 	ReasonCount
 )
@@ -108,6 +116,14 @@ var outcomes = [ReasonCount]struct {
 	ReasonHasEndpoint:          {"HAS_ENDPOINT", connect.CodeFailedPrecondition},
 	ReasonTooManyBatches:       {"TOO_MANY_BATCHES", connect.CodeResourceExhausted},
 	ReasonBatchTooLarge:        {"BATCH_TOO_LARGE", connect.CodeResourceExhausted},
+	ReasonNoRequests:           {"NO_REQUESTS", connect.CodeInvalidArgument},
+	ReasonTooManyRequests:      {"TOO_MANY_REQUESTS", connect.CodeResourceExhausted},
+	ReasonBadTTL:               {"BAD_TTL", connect.CodeInvalidArgument},
+	ReasonUnknownScore:         {"UNKNOWN_SCORE", connect.CodeNotFound},
+	ReasonNotCreditable:        {"NOT_CREDITABLE", connect.CodeFailedPrecondition},
+	ReasonNoScoreID:            {"NO_SCORE_ID", connect.CodeInvalidArgument},
+	ReasonBadOutcome:           {"BAD_OUTCOME", connect.CodeInvalidArgument},
+	ReasonAlreadyReported:      {"ALREADY_REPORTED", connect.CodeFailedPrecondition},
 }
 
 // String is the reason as ErrorInfo has it.

@@ -2,6 +2,7 @@ package indexrpc
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
@@ -38,6 +39,10 @@ type Options struct {
 	Snapshot func() ingest.KeeperStats
 	// LogStats gives Stats.log; nil leaves it out.
 	LogStats func() *kvscoutv1.LogStats
+	// Accuracy gives SourceStats.accuracy, nil for a source without outcomes; a nil function leaves it out.
+	Accuracy func(worker string, rank int) *kvscoutv1.Accuracy
+	// Waiting lists the sources that readiness waits for; nil waits for none.
+	Waiting func(now time.Time) []events.Source
 	// Start is when the process started, for Stats.uptime; zero is now.
 	Start time.Time
 }
@@ -67,6 +72,7 @@ type Service struct {
 	opts      Options
 	streams   *Gate
 	publishes *Gate
+	draining  atomic.Bool
 }
 
 var _ kvscoutv1connect.IndexServiceHandler = (*Service)(nil)

@@ -84,8 +84,13 @@ func (s *Service) stats(now time.Time) *kvscoutv1.Stats {
 		st := l.Stats()
 		out.Handles += uint64(max(0, st.Handles))
 		out.OrphansWaiting += uint64(st.OrphanStores)
-		out.Sources = append(out.Sources, sourceStatsOf(l, &st, fresh, now))
+		src := sourceStatsOf(l, &st, fresh, now)
+		if s.opts.Accuracy != nil {
+			src.Accuracy = s.opts.Accuracy(src.GetWorkerId(), l.Source().Rank)
+		}
+		out.Sources = append(out.Sources, src)
 	}
+	out.Readiness = s.readiness(out.Sources, now)
 	if s.opts.ScoreStats != nil {
 		out.Score = s.opts.ScoreStats()
 	}

@@ -31,6 +31,7 @@ func TestGetStats(t *testing.T) {
 	got := resp.Msg.GetStats()
 	want := &kvscoutv1.Stats{
 		Scopes: 1, Blocks: 2, HolderBlocks: 2, Handles: 2, OrphansWaiting: 1, Score: score,
+		Readiness: &kvscoutv1.Readiness{State: kvscoutv1.ServiceState_SERVICE_STATE_READY},
 		Sources: []*kvscoutv1.SourceStats{{
 			WorkerId: "w0", HistoryComplete: true, Bytes: uint64(len(unhex(t, storedAndGone)) + len(second)), Batches: 2,
 			StoredEvents: 4, RemovedEvents: 1, ClearedEvents: 1, OrphansWaiting: 1, Rejected: map[string]uint64{"duplicate": 1},

@@ -65,6 +65,8 @@ type choice struct {
 	unfit map[string]bool
 	role  ingest.Role
 	model string
+	// outside is the best of the sources that are not to be rated, nil if none of them holds anything.
+	outside *scorer.Ranked
 }
 
 // choose narrows matches to the candidates and the role, and adds what is to be said of candidates without a match.
@@ -79,6 +81,7 @@ func (s *Service) choose(matches []indexer.Match, p *prompt, want selection) cho
 		id := m.Source.Worker
 		if len(want.candidates) > 0 {
 			if _, ok := slices.BinarySearch(want.candidates, id); !ok {
+				s.pass(&c, m, p, want.weights)
 				continue
 			}
 			matched[id] = true
@@ -89,7 +92,10 @@ func (s *Service) choose(matches []indexer.Match, p *prompt, want selection) cho
 			if rendersOtherwise(w, p.render.GetFingerprint()) {
 				c.differing[id] = true
 			}
-		} else if len(want.candidates) > 0 {
+			continue
+		}
+		s.pass(&c, m, p, want.weights)
+		if len(want.candidates) > 0 {
 			c.unfit[id] = true
 		}
 	}

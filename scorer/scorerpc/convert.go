@@ -11,6 +11,8 @@ import (
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 	"github.com/kvscout/kvscout/indexer/indexrpc"
 	"github.com/kvscout/kvscout/scorer"
+	"github.com/kvscout/kvscout/scorer/accuracy"
+	"github.com/kvscout/kvscout/scorer/routed"
 )
 
 // answer turns what was found into messages.
@@ -18,6 +20,11 @@ type answer struct {
 	chosen choice
 	prompt prompt
 	now    time.Time
+	// credits are what ReportRouted announced, by source.
+	credits  map[routed.Key]int
+	accuracy *accuracy.Book
+	// explained is what is to be said of sources, by source.
+	explained map[routed.Key]*kvscoutv1.Explanation
 }
 
 func (a *answer) workers(ranked []scorer.Ranked) []*kvscoutv1.WorkerScore {
@@ -37,6 +44,29 @@ func (a *answer) worker(r *scorer.Ranked) *kvscoutv1.WorkerScore {
 		Bound:     indexrpc.BoundOf(r.Bound),
 		Known:     !a.chosen.unknown[r.Source.Worker],
 	}
+	a.bound(out, r)
+	out.HeldTokens = indexrpc.Count(r.Held)
+	out.Score = r.Score
+	out.PredictedTokens = indexrpc.Count(r.Predicted)
+	if !a.prompt.skipsCache {
+		out.ReusableTokens = indexrpc.Count(r.Reusable)
+	}
+	for t, n := range r.Covered {
+		if n > 0 {
+			out.Tiers = append(out.Tiers, &kvscoutv1.TierTokens{Tier: indexrpc.TierOf(events.Tier(t)), Tokens: indexrpc.Count(n)})
+		}
+	}
+	if a.accuracy.AnyFlagged() {
+		if report, ok := a.accuracy.Report(r.Source.Worker, r.Source.Rank); ok && report.Flagged {
+			out.Flagged = accuracyOf(report)
+		}
+	}
+	out.Explanation = a.explained[routed.Key{Worker: r.Source.Worker, Rank: r.Source.Rank}]
+	return out
+}
+
+// bound says of an answer what this request makes unsure.
+func (a *answer) bound(out *kvscoutv1.WorkerScore, r *scorer.Ranked) {
 	switch {
 	case !out.Known:
 		lower(out.Bound, kvscoutv1.BoundReason_BOUND_REASON_UNKNOWN_WORKER)
@@ -48,17 +78,6 @@ func (a *answer) worker(r *scorer.Ranked) *kvscoutv1.WorkerScore {
 	if a.chosen.differing[r.Source.Worker] {
 		loosen(out.Bound, kvscoutv1.BoundKind_BOUND_KIND_ESTIMATE, kvscoutv1.BoundReason_BOUND_REASON_RENDER_DIFFERS)
 	}
-	out.HeldTokens = indexrpc.Count(r.Held)
-	out.Score = r.Score
-	if !a.prompt.skipsCache {
-		out.ReusableTokens = indexrpc.Count(r.Reusable)
-	}
-	for t, n := range r.Covered {
-		if n > 0 {
-			out.Tiers = append(out.Tiers, &kvscoutv1.TierTokens{Tier: indexrpc.TierOf(events.Tier(t)), Tokens: indexrpc.Count(n)})
-		}
-	}
-	return out
 }
 
 // lower adds a reason why the engine may hold more, upper one why it may hold less.

@@ -18,8 +18,11 @@
 //     sender, and only there. return_tokens gives a caller the tokens of its own prompt.
 //  8. Token ids that a body carries for its prompt are taken from trusted callers, else the body is refused.
 //  9. Workers that render otherwise than the renderer are never rated as exact: refused, or flagged by setting.
+//  10. A request of a batch or stream that fails, or panics, costs itself alone.
+//  11. What reports announced is told apart from what is held, and bounds are of what is held (package routed).
 //
-// Concurrency: a Service is safe for concurrent use and starts no goroutine.
+// Concurrency: a Service is safe for concurrent use. Goroutines of a batch or stream end with its call, which waits for them.
+// Run is one of the caller's.
 //
 // It is not a renderer, and it does not choose a worker: it tells what each holds.
 package scorerpc

@@ -16,6 +16,8 @@ import (
 	"github.com/kvscout/kvscout/indexer/ingest"
 	"github.com/kvscout/kvscout/render"
 	"github.com/kvscout/kvscout/scorer"
+	"github.com/kvscout/kvscout/scorer/accuracy"
+	"github.com/kvscout/kvscout/scorer/routed"
 )
 
 // Defaults of Options.
@@ -23,6 +25,7 @@ const (
 	DefaultMaxPromptTokens = 1 << 20
 	DefaultMaxCandidates   = 4096
 	DefaultMaxCalls        = 4096
+	DefaultMaxStreams      = 1024
 )
 
 // Options configures a Service. Zero means the default of that name.
@@ -33,6 +36,8 @@ type Options struct {
 	MaxCandidates int
 	// MaxCalls bounds the calls that run at once, those that wait for the renderer included.
 	MaxCalls int
+	// MaxStreams bounds the streams that are open at once.
+	MaxStreams int
 	// Weights is what a token is worth by tier; all zero is scorer.DefaultWeights.
 	Weights scorer.Weights
 	// Renderer renders http_request; nil refuses it with NO_RENDERER.
@@ -63,6 +68,9 @@ func (o Options) withDefaults() Options {
 	if o.MaxCalls <= 0 {
 		o.MaxCalls = DefaultMaxCalls
 	}
+	if o.MaxStreams <= 0 {
+		o.MaxStreams = DefaultMaxStreams
+	}
 	if o.Weights == (scorer.Weights{}) {
 		o.Weights = scorer.DefaultWeights()
 	}
@@ -82,6 +90,11 @@ type Service struct {
 	opts  Options
 	calls *indexrpc.Gate
 
+	streams  *indexrpc.Gate
+	memory   *memory
+	credits  *routed.Book
+	accuracy *accuracy.Book
+
 	requests atomic.Uint64
 	errors   [indexrpc.ReasonCount]atomic.Uint64
 }
@@ -94,12 +107,25 @@ var (
 // New returns a service over an index and the fleet that feeds it.
 func New(index *indexer.Index, fleet *ingest.Fleet, opts Options) *Service {
 	opts = opts.withDefaults()
-	return &Service{index: index, fleet: fleet, opts: opts, calls: indexrpc.NewGate(opts.MaxCalls)}
+	return &Service{
+		index: index, fleet: fleet, opts: opts, calls: indexrpc.NewGate(opts.MaxCalls),
+		streams:  indexrpc.NewGate(opts.MaxStreams),
+		memory:   newMemory(maxKept, maxKeptTokens),
+		credits:  routed.New(index, routed.Options{}),
+		accuracy: accuracy.NewBook(),
+	}
 }
+
+// Run ends what ReportRouted credited in time, until ctx ends. Without it credits stay.
+func (s *Service) Run(ctx context.Context) { s.credits.Run(ctx) }
 
 // Stats counts the calls answered so far and their errors by reason; it fits indexrpc.Options.ScoreStats.
 func (s *Service) Stats() *kvscoutv1.ScoreStats {
-	out := &kvscoutv1.ScoreStats{Requests: s.requests.Load()}
+	c := s.credits.Stats()
+	out := &kvscoutv1.ScoreStats{
+		Requests: s.requests.Load(), Remembered: uint64(s.memory.size()), Routed: c.All, RoutedWaiting: c.Waiting,
+		RoutedConfirmed: c.Confirmed, RoutedExpired: c.Expired, RoutedDropped: c.Dropped,
+	}
 	for r := range s.errors {
 		n := s.errors[r].Load()
 		if n == 0 {
@@ -115,23 +141,32 @@ func (s *Service) Stats() *kvscoutv1.ScoreStats {
 
 // Score rates every candidate.
 func (s *Service) Score(ctx context.Context, req *connect.Request[kvscoutv1.ScoreRequest]) (*connect.Response[kvscoutv1.ScoreResponse], error) {
-	out, err := s.score(ctx, req.Msg)
-	if err != nil {
-		return nil, s.failed(err).Connect()
+	out, failed := s.counted(ctx, req.Msg)
+	if failed != nil {
+		return nil, failed.Connect()
 	}
-	s.requests.Add(1)
 	return connect.NewResponse(out), nil
 }
 
-// failed gives an error its reason and counts it.
-func (s *Service) failed(err error) *indexrpc.Error {
-	failed := classify(err)
-	s.errors[failed.Reason].Add(1)
+// counted is score with its outcome counted.
+func (s *Service) counted(ctx context.Context, req *kvscoutv1.ScoreRequest) (*kvscoutv1.ScoreResponse, *indexrpc.Error) {
+	out, err := s.score(ctx, req)
+	if err != nil {
+		return nil, s.failed(err)
+	}
 	s.requests.Add(1)
-	if failed.Reason == indexrpc.ReasonInternal {
+	return out, nil
+}
+
+// failed counts a call that ended in an error, by its reason.
+func (s *Service) failed(err error) *indexrpc.Error {
+	e := classify(err)
+	s.errors[e.Reason].Add(1)
+	s.requests.Add(1)
+	if e.Reason == indexrpc.ReasonInternal {
 		s.opts.Logger.Error("call failed without a reason", "error_type", fmt.Sprintf("%T", err)) // its text may quote the request
 	}
-	return failed
+	return e
 }
 
 func (s *Service) score(ctx context.Context, req *kvscoutv1.ScoreRequest) (*kvscoutv1.ScoreResponse, error) {
@@ -153,22 +188,47 @@ func (s *Service) score(ctx context.Context, req *kvscoutv1.ScoreRequest) (*kvsc
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	return s.answer(ctx, req, want, p)
+}
+
+// answer rates whom the request wants rated, for a prompt that was read.
+func (s *Service) answer(ctx context.Context, req *kvscoutv1.ScoreRequest, want selection, p prompt) (*kvscoutv1.ScoreResponse, error) {
 	// Read first: the answer is at least as new as its version says.
 	version := s.index.Version()
-	matches, err := s.index.Lookup(ctx, p.query)
+	// Before the index: what is confirmed in between counts twice nowhere, since predictions only extend a match.
+	credits, err := s.credits.Predicted(ctx, &p.query)
 	if err != nil {
 		return nil, err
 	}
-	chosen := s.choose(matches, &p, want)
-	if err := s.checkFingerprints(&chosen, p.render.GetFingerprint()); err != nil {
+	matches, err := s.index.Lookup(ctx, p.query)
+	if err != nil {
 		return nil, err
 	}
 	if p.skipsCache {
 		want.weights = scorer.Weights{}
 	}
-	a := answer{chosen: chosen, prompt: p, now: time.Now()}
+	chosen := s.choose(matches, &p, want)
+	if err := s.checkFingerprints(&chosen, p.render.GetFingerprint()); err != nil {
+		return nil, err
+	}
+	a := answer{chosen: chosen, prompt: p, now: time.Now(), credits: credits, accuracy: s.accuracy}
+	ranked := scorer.RankPredicted(a.chosen.matches, a.predicted(), p.tokens, want.weights)
 	out := &kvscoutv1.ScoreResponse{PromptTokens: indexrpc.Count(p.tokens), Render: p.render, IndexVersion: version}
-	out.Workers = a.workers(scorer.Rank(chosen.matches, p.tokens, want.weights))
+	if req.GetRemember() {
+		out.ScoreId = s.memory.keep(&p.query, p.tokens, a.judged(ranked))
+	}
+	listed := ranked
+	if n := int(req.GetMaxWorkers()); n > 0 && n < len(ranked) {
+		listed = ranked[:n]
+		out.WorkersOmitted = indexrpc.Count(len(ranked) - n)
+	}
+	if req.GetExplain() {
+		if a.explained, err = s.explain(ctx, &p.query, listed); err != nil {
+			return nil, err
+		}
+	}
+	out.Workers = a.workers(listed)
+	out.BestOutside = a.outside()
 	out.Warnings = a.warnings()
 	if req.GetReturnTokens() {
 		if out.Tokens = packed(p.query.Tokens); out.Tokens != nil {

@@ -14,22 +14,32 @@ import (
 // streaming says whether a path is that of a method which goes on as long as its caller likes.
 func streaming(path string) bool {
 	return path == kvscoutv1connect.IndexServiceStreamStatsProcedure ||
+		path == kvscoutv1connect.IndexServiceDumpProcedure ||
 		path == "/"+grpchealth.HealthV1ServiceName+"/Watch" ||
 		strings.HasPrefix(path, "/grpc.reflection.")
 }
+
+// talking says whether a path is that of a method whose caller goes on sending: when the server shuts down no more is
+// read of it, and what was read is answered.
+func talking(path string) bool { return path == kvscoutv1connect.ScoreServiceScoreStreamProcedure }
 
 // bound limits how long a call may last: a unary one by its timeout, a stream by the server's shutdown.
 func (s *Server) bound(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var until time.Time // zero: none
-		ctx := r.Context()
-		if streaming(r.URL.Path) {
+		ctx, rc := r.Context(), http.NewResponseController(w)
+		switch {
+		case talking(r.URL.Path):
+			_ = rc.SetReadDeadline(until)
+			stop := context.AfterFunc(s.streams, func() { _ = rc.SetReadDeadline(time.Unix(1, 0)) })
+			defer stop()
+		case streaming(r.URL.Path):
 			var cancel context.CancelCauseFunc
 			ctx, cancel = context.WithCancelCause(ctx)
 			defer cancel(nil)
 			stop := context.AfterFunc(s.streams, func() { cancel(context.Cause(s.streams)) })
 			defer stop()
-		} else {
+		default:
 			until = time.Now().Add(s.opts.CallTimeout)
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithDeadline(ctx, until)
@@ -37,8 +47,9 @@ func (s *Server) bound(next http.Handler) http.Handler {
 		}
 		// A kept connection keeps its last deadline, so one is set for streams too. They fail only where the connection
 		// under a writer has no deadlines, as in tests with recorders.
-		rc := http.NewResponseController(w)
-		_ = rc.SetReadDeadline(until)
+		if !talking(r.URL.Path) {
+			_ = rc.SetReadDeadline(until)
+		}
 		_ = rc.SetWriteDeadline(until)
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})

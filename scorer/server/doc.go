@@ -8,13 +8,14 @@
 //  1. A message is read, and inflated, up to Options.ReadMaxBytes; a larger one is RESOURCE_EXHAUSTED before any
 //     handler runs (rule 17). Errors that arise before a handler runs have a code and no ErrorInfo.
 //  2. A unary call is cut after Options.CallTimeout, slow readers and writers included. Streams are not: they end with
-//     their caller, or when the server shuts down.
+//     their caller, or when the server shuts down; of a stream of scores what was read by then is answered.
 //  3. A panic of a handler ends its call with INTERNAL and nothing else. It is logged without request data.
 //  4. Lines about calls hold method, code, reason and duration: nothing of a request and no error text.
 //  5. Serve returns after health has said NOT_SERVING, streams have ended, and calls in flight have finished or
 //     Options.Grace has passed.
+//  6. Until Options.Ready says so, health says NOT_SERVING of ScoreService and of the whole.
 //
-// Concurrency: Serve may be called once. It starts one goroutine and waits for it.
+// Concurrency: Serve may be called once. It starts one goroutine, a second with Options.Ready, and waits for them.
 //
 // It is not a place for TLS, authentication or CORS: callers are routers beside it, and a browser has no business here.
 package server

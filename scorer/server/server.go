@@ -14,7 +14,6 @@ import (
 	"connectrpc.com/grpcreflect"
 
 	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
-	"github.com/kvscout/kvscout/indexer/indexrpc"
 )
 
 // Defaults of Options.
@@ -44,6 +43,11 @@ type Options struct {
 	ReadMaxBytes int
 	// CallTimeout bounds one unary call, from its headers to its last byte.
 	CallTimeout time.Duration
+	// Ready returns true once the index has what it starts with, or false when stop is closed before; until then health
+	// says NOT_SERVING of ScoreService and of the whole. Nil is ready at once.
+	Ready func(stop <-chan struct{}) bool
+	// Drain, when set, is told that the server is shutting down.
+	Drain func()
 	// Grace is how long a shutdown waits for calls in flight.
 	Grace  time.Duration
 	Logger *slog.Logger
@@ -116,12 +120,6 @@ func (s *Server) mux() *http.ServeMux {
 	return mux
 }
 
-func (s *Server) setHealth(status grpchealth.Status) {
-	for _, name := range append([]string{""}, s.opts.services()...) {
-		s.health.SetStatus(name, status)
-	}
-}
-
 // Serve answers on l, which it closes, until ctx ends, and then lets calls in flight finish within the grace period.
 // It returns nil after that, ErrGrace if calls had to be cut off, or what made listening fail.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
@@ -129,15 +127,17 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	failed := make(chan error, 1)
 	// Ended by Shutdown or Close below, or by a listener that fails; Serve waits for it on failed.
 	go func() { failed <- hs.Serve(l) }()
-	s.setHealth(grpchealth.StatusServing)
+	stopWaiting := s.serveWhenReady()
 	s.log.Info("serving", "address", l.Addr().String())
 	select {
 	case err := <-failed:
+		stopWaiting()
 		s.stopStreams()
 		_ = hs.Close() // the listener is broken already: that is the error to report
 		return fmt.Errorf("serve %s: %w", l.Addr(), err)
 	case <-ctx.Done():
 	}
+	stopWaiting()
 	s.stopStreams()
 	graceCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Grace)
 	defer cancel()
@@ -149,12 +149,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	<-failed // always http.ErrServerClosed now
 	s.log.Info("stopped", "address", l.Addr().String())
 	return err
-}
-
-// stopStreams turns health to NOT_SERVING and ends every stream.
-func (s *Server) stopStreams() {
-	s.setHealth(grpchealth.StatusNotServing)
-	s.drain(indexrpc.Failf(indexrpc.ReasonNotReady, "the server is shutting down"))
 }
 
 func (s *Server) httpServer() *http.Server {

@@ -22,14 +22,21 @@ import (
 // probe is a Score handler for what the real one cannot be brought to do.
 type probe func(ctx context.Context) error
 
-func (p probe) Score(ctx context.Context, _ *connect.Request[kvscoutv1.ScoreRequest]) (*connect.Response[kvscoutv1.ScoreResponse], error) {
-	if err := p(ctx); err != nil {
+type probing struct {
+	kvscoutv1connect.UnimplementedScoreServiceHandler
+	call probe
+}
+
+func (p probing) Score(ctx context.Context, _ *connect.Request[kvscoutv1.ScoreRequest]) (*connect.Response[kvscoutv1.ScoreResponse], error) {
+	if err := p.call(ctx); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&kvscoutv1.ScoreResponse{}), nil
 }
 
-func scoring(p probe) func(*server.Options) { return func(o *server.Options) { o.Score = p } }
+func scoring(p probe) func(*server.Options) {
+	return func(o *server.Options) { o.Score = probing{call: p} }
+}
 
 func reason(err error) string {
 	var e *connect.Error

@@ -22,6 +22,67 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ServiceState is how ready the service is.
+type ServiceState int32
+
+const (
+	// Never sent.
+	ServiceState_SERVICE_STATE_UNSPECIFIED ServiceState = 0
+	// Configured sources are still being replayed: health says NOT_SERVING.
+	ServiceState_SERVICE_STATE_STARTING ServiceState = 1
+	// Every source is live.
+	ServiceState_SERVICE_STATE_READY ServiceState = 2
+	// Some sources are not live, or flagged for their accuracy: answers about them say so.
+	ServiceState_SERVICE_STATE_DEGRADED ServiceState = 3
+	// Shutting down: health says NOT_SERVING, calls under way finish.
+	ServiceState_SERVICE_STATE_DRAINING ServiceState = 4
+)
+
+// Enum value maps for ServiceState.
+var (
+	ServiceState_name = map[int32]string{
+		0: "SERVICE_STATE_UNSPECIFIED",
+		1: "SERVICE_STATE_STARTING",
+		2: "SERVICE_STATE_READY",
+		3: "SERVICE_STATE_DEGRADED",
+		4: "SERVICE_STATE_DRAINING",
+	}
+	ServiceState_value = map[string]int32{
+		"SERVICE_STATE_UNSPECIFIED": 0,
+		"SERVICE_STATE_STARTING":    1,
+		"SERVICE_STATE_READY":       2,
+		"SERVICE_STATE_DEGRADED":    3,
+		"SERVICE_STATE_DRAINING":    4,
+	}
+)
+
+func (x ServiceState) Enum() *ServiceState {
+	p := new(ServiceState)
+	*p = x
+	return p
+}
+
+func (x ServiceState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ServiceState) Descriptor() protoreflect.EnumDescriptor {
+	return file_kvscout_v1_index_proto_enumTypes[0].Descriptor()
+}
+
+func (ServiceState) Type() protoreflect.EnumType {
+	return &file_kvscout_v1_index_proto_enumTypes[0]
+}
+
+func (x ServiceState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ServiceState.Descriptor instead.
+func (ServiceState) EnumDescriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{0}
+}
+
 // WorkerSpec describes a worker: where its events are and what its configuration says that its stream does not.
 type WorkerSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1016,7 +1077,9 @@ type Stats struct {
 	// Absent: the service keeps no snapshot.
 	Snapshot *SnapshotStats `protobuf:"bytes,32,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	// Absent: the server shares no log with others.
-	Log           *LogStats `protobuf:"bytes,40,opt,name=log,proto3" json:"log,omitempty"`
+	Log *LogStats `protobuf:"bytes,40,opt,name=log,proto3" json:"log,omitempty"`
+	// Whether the service is ready.
+	Readiness     *Readiness `protobuf:"bytes,50,opt,name=readiness,proto3" json:"readiness,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1152,6 +1215,13 @@ func (x *Stats) GetSnapshot() *SnapshotStats {
 func (x *Stats) GetLog() *LogStats {
 	if x != nil {
 		return x.Log
+	}
+	return nil
+}
+
+func (x *Stats) GetReadiness() *Readiness {
+	if x != nil {
+		return x.Readiness
 	}
 	return nil
 }
@@ -1936,6 +2006,78 @@ func (x *LogReplicaStats) GetBehind() bool {
 	return false
 }
 
+// Readiness says whether the service is ready, and what keeps it from being so.
+type Readiness struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	State ServiceState           `protobuf:"varint,1,opt,name=state,proto3,enum=kvscout.v1.ServiceState" json:"state,omitempty"`
+	// Configured sources that are still waited for, as worker/rank. Empty: none.
+	Waiting []string `protobuf:"bytes,2,rep,name=waiting,proto3" json:"waiting,omitempty"`
+	// Sources that are not live, as worker/rank. At most 256 are named. Empty: none.
+	Degraded []string `protobuf:"bytes,3,rep,name=degraded,proto3" json:"degraded,omitempty"`
+	// Sources that are flagged for their accuracy, as worker/rank. At most 256 are named. Empty: none.
+	Flagged       []string `protobuf:"bytes,4,rep,name=flagged,proto3" json:"flagged,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Readiness) Reset() {
+	*x = Readiness{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Readiness) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Readiness) ProtoMessage() {}
+
+func (x *Readiness) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Readiness.ProtoReflect.Descriptor instead.
+func (*Readiness) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Readiness) GetState() ServiceState {
+	if x != nil {
+		return x.State
+	}
+	return ServiceState_SERVICE_STATE_UNSPECIFIED
+}
+
+func (x *Readiness) GetWaiting() []string {
+	if x != nil {
+		return x.Waiting
+	}
+	return nil
+}
+
+func (x *Readiness) GetDegraded() []string {
+	if x != nil {
+		return x.Degraded
+	}
+	return nil
+}
+
+func (x *Readiness) GetFlagged() []string {
+	if x != nil {
+		return x.Flagged
+	}
+	return nil
+}
+
 // SourceStats counts what one source did.
 type SourceStats struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
@@ -1977,14 +2119,16 @@ type SourceStats struct {
 	// Seconds from the arrival of the last batch to its being visible to lookups. Absent: none yet.
 	LagSeconds *float64 `protobuf:"fixed64,30,opt,name=lag_seconds,json=lagSeconds,proto3,oneof" json:"lag_seconds,omitempty"`
 	// Seconds since the freshness state last changed.
-	StateSeconds  float64 `protobuf:"fixed64,31,opt,name=state_seconds,json=stateSeconds,proto3" json:"state_seconds,omitempty"`
+	StateSeconds float64 `protobuf:"fixed64,31,opt,name=state_seconds,json=stateSeconds,proto3" json:"state_seconds,omitempty"`
+	// How predictions compared with the engine's word. Absent: no outcome was reported.
+	Accuracy      *Accuracy `protobuf:"bytes,50,opt,name=accuracy,proto3" json:"accuracy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SourceStats) Reset() {
 	*x = SourceStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	mi := &file_kvscout_v1_index_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1996,7 +2140,7 @@ func (x *SourceStats) String() string {
 func (*SourceStats) ProtoMessage() {}
 
 func (x *SourceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	mi := &file_kvscout_v1_index_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2009,7 +2153,7 @@ func (x *SourceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceStats.ProtoReflect.Descriptor instead.
 func (*SourceStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{24}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SourceStats) GetWorkerId() string {
@@ -2159,6 +2303,13 @@ func (x *SourceStats) GetStateSeconds() float64 {
 	return 0
 }
 
+func (x *SourceStats) GetAccuracy() *Accuracy {
+	if x != nil {
+		return x.Accuracy
+	}
+	return nil
+}
+
 // TierBlocks counts blocks on a tier.
 type TierBlocks struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2171,7 +2322,7 @@ type TierBlocks struct {
 
 func (x *TierBlocks) Reset() {
 	*x = TierBlocks{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[25]
+	mi := &file_kvscout_v1_index_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2183,7 +2334,7 @@ func (x *TierBlocks) String() string {
 func (*TierBlocks) ProtoMessage() {}
 
 func (x *TierBlocks) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[25]
+	mi := &file_kvscout_v1_index_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2196,7 +2347,7 @@ func (x *TierBlocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TierBlocks.ProtoReflect.Descriptor instead.
 func (*TierBlocks) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{25}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TierBlocks) GetTier() Tier {
@@ -2219,14 +2370,23 @@ type ScoreStats struct {
 	// Calls answered, errors included.
 	Requests uint64 `protobuf:"varint,1,opt,name=requests,proto3" json:"requests,omitempty"`
 	// Calls that ended in an error, by reason ("UNKNOWN_MODEL", ...). Reasons that never occurred are left out.
-	Errors        map[string]uint64 `protobuf:"bytes,2,rep,name=errors,proto3" json:"errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Errors map[string]uint64 `protobuf:"bytes,2,rep,name=errors,proto3" json:"errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Calls of ReportRouted that credited something, of which so many still wait; those that ended because events
+	// confirmed them, their time to live passed, or the source restarted or left.
+	Routed          uint64 `protobuf:"varint,50,opt,name=routed,proto3" json:"routed,omitempty"`
+	RoutedWaiting   uint64 `protobuf:"varint,51,opt,name=routed_waiting,json=routedWaiting,proto3" json:"routed_waiting,omitempty"`
+	RoutedConfirmed uint64 `protobuf:"varint,52,opt,name=routed_confirmed,json=routedConfirmed,proto3" json:"routed_confirmed,omitempty"`
+	RoutedExpired   uint64 `protobuf:"varint,53,opt,name=routed_expired,json=routedExpired,proto3" json:"routed_expired,omitempty"`
+	RoutedDropped   uint64 `protobuf:"varint,54,opt,name=routed_dropped,json=routedDropped,proto3" json:"routed_dropped,omitempty"`
+	// Answers kept for reports now.
+	Remembered    uint64 `protobuf:"varint,55,opt,name=remembered,proto3" json:"remembered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ScoreStats) Reset() {
 	*x = ScoreStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[26]
+	mi := &file_kvscout_v1_index_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2238,7 +2398,7 @@ func (x *ScoreStats) String() string {
 func (*ScoreStats) ProtoMessage() {}
 
 func (x *ScoreStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[26]
+	mi := &file_kvscout_v1_index_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2251,7 +2411,7 @@ func (x *ScoreStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreStats.ProtoReflect.Descriptor instead.
 func (*ScoreStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{26}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ScoreStats) GetRequests() uint64 {
@@ -2268,6 +2428,48 @@ func (x *ScoreStats) GetErrors() map[string]uint64 {
 	return nil
 }
 
+func (x *ScoreStats) GetRouted() uint64 {
+	if x != nil {
+		return x.Routed
+	}
+	return 0
+}
+
+func (x *ScoreStats) GetRoutedWaiting() uint64 {
+	if x != nil {
+		return x.RoutedWaiting
+	}
+	return 0
+}
+
+func (x *ScoreStats) GetRoutedConfirmed() uint64 {
+	if x != nil {
+		return x.RoutedConfirmed
+	}
+	return 0
+}
+
+func (x *ScoreStats) GetRoutedExpired() uint64 {
+	if x != nil {
+		return x.RoutedExpired
+	}
+	return 0
+}
+
+func (x *ScoreStats) GetRoutedDropped() uint64 {
+	if x != nil {
+		return x.RoutedDropped
+	}
+	return 0
+}
+
+func (x *ScoreStats) GetRemembered() uint64 {
+	if x != nil {
+		return x.Remembered
+	}
+	return 0
+}
+
 // InspectRequest asks about a prompt or about a worker: exactly one is set.
 type InspectRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2279,7 +2481,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[27]
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2291,7 +2493,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[27]
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2304,7 +2506,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{27}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *InspectRequest) GetPrompt() *PromptTarget {
@@ -2343,7 +2545,7 @@ type PromptTarget struct {
 
 func (x *PromptTarget) Reset() {
 	*x = PromptTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2355,7 +2557,7 @@ func (x *PromptTarget) String() string {
 func (*PromptTarget) ProtoMessage() {}
 
 func (x *PromptTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2368,7 +2570,7 @@ func (x *PromptTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptTarget.ProtoReflect.Descriptor instead.
 func (*PromptTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PromptTarget) GetModel() string {
@@ -2433,7 +2635,7 @@ type WorkerTarget struct {
 
 func (x *WorkerTarget) Reset() {
 	*x = WorkerTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2445,7 +2647,7 @@ func (x *WorkerTarget) String() string {
 func (*WorkerTarget) ProtoMessage() {}
 
 func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2458,7 +2660,7 @@ func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTarget.ProtoReflect.Descriptor instead.
 func (*WorkerTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *WorkerTarget) GetWorkerId() string {
@@ -2490,7 +2692,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[30]
+	mi := &file_kvscout_v1_index_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2502,7 +2704,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[30]
+	mi := &file_kvscout_v1_index_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2515,7 +2717,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{30}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *InspectResponse) GetIndexVersion() uint64 {
@@ -2552,7 +2754,7 @@ type PromptHolders struct {
 
 func (x *PromptHolders) Reset() {
 	*x = PromptHolders{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[31]
+	mi := &file_kvscout_v1_index_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2564,7 +2766,7 @@ func (x *PromptHolders) String() string {
 func (*PromptHolders) ProtoMessage() {}
 
 func (x *PromptHolders) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[31]
+	mi := &file_kvscout_v1_index_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2577,7 +2779,7 @@ func (x *PromptHolders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolders.ProtoReflect.Descriptor instead.
 func (*PromptHolders) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{31}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PromptHolders) GetPromptTokens() uint32 {
@@ -2612,7 +2814,7 @@ type PromptHolder struct {
 
 func (x *PromptHolder) Reset() {
 	*x = PromptHolder{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[32]
+	mi := &file_kvscout_v1_index_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2624,7 +2826,7 @@ func (x *PromptHolder) String() string {
 func (*PromptHolder) ProtoMessage() {}
 
 func (x *PromptHolder) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[32]
+	mi := &file_kvscout_v1_index_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2637,7 +2839,7 @@ func (x *PromptHolder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolder.ProtoReflect.Descriptor instead.
 func (*PromptHolder) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{32}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PromptHolder) GetWorkerId() string {
@@ -2697,7 +2899,7 @@ type BlockRun struct {
 
 func (x *BlockRun) Reset() {
 	*x = BlockRun{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[33]
+	mi := &file_kvscout_v1_index_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2709,7 +2911,7 @@ func (x *BlockRun) String() string {
 func (*BlockRun) ProtoMessage() {}
 
 func (x *BlockRun) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[33]
+	mi := &file_kvscout_v1_index_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2722,7 +2924,7 @@ func (x *BlockRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRun.ProtoReflect.Descriptor instead.
 func (*BlockRun) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{33}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *BlockRun) GetTier() Tier {
@@ -2760,7 +2962,7 @@ type SourceInspection struct {
 
 func (x *SourceInspection) Reset() {
 	*x = SourceInspection{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[34]
+	mi := &file_kvscout_v1_index_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2772,7 +2974,7 @@ func (x *SourceInspection) String() string {
 func (*SourceInspection) ProtoMessage() {}
 
 func (x *SourceInspection) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[34]
+	mi := &file_kvscout_v1_index_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2785,7 +2987,7 @@ func (x *SourceInspection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceInspection.ProtoReflect.Descriptor instead.
 func (*SourceInspection) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{34}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SourceInspection) GetStats() *SourceStats {
@@ -2829,7 +3031,7 @@ type ScopeStats struct {
 
 func (x *ScopeStats) Reset() {
 	*x = ScopeStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[35]
+	mi := &file_kvscout_v1_index_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2841,7 +3043,7 @@ func (x *ScopeStats) String() string {
 func (*ScopeStats) ProtoMessage() {}
 
 func (x *ScopeStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[35]
+	mi := &file_kvscout_v1_index_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2854,7 +3056,7 @@ func (x *ScopeStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeStats.ProtoReflect.Descriptor instead.
 func (*ScopeStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{35}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ScopeStats) GetModel() string {
@@ -2914,7 +3116,7 @@ type PublishRequest struct {
 
 func (x *PublishRequest) Reset() {
 	*x = PublishRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[36]
+	mi := &file_kvscout_v1_index_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2926,7 +3128,7 @@ func (x *PublishRequest) String() string {
 func (*PublishRequest) ProtoMessage() {}
 
 func (x *PublishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[36]
+	mi := &file_kvscout_v1_index_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2939,7 +3141,7 @@ func (x *PublishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishRequest.ProtoReflect.Descriptor instead.
 func (*PublishRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{36}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PublishRequest) GetWorkerId() string {
@@ -2981,7 +3183,7 @@ type RawBatch struct {
 
 func (x *RawBatch) Reset() {
 	*x = RawBatch{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[37]
+	mi := &file_kvscout_v1_index_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2993,7 +3195,7 @@ func (x *RawBatch) String() string {
 func (*RawBatch) ProtoMessage() {}
 
 func (x *RawBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[37]
+	mi := &file_kvscout_v1_index_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3006,7 +3208,7 @@ func (x *RawBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RawBatch.ProtoReflect.Descriptor instead.
 func (*RawBatch) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{37}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RawBatch) GetSequence() uint64 {
@@ -3058,7 +3260,7 @@ type PublishResponse struct {
 
 func (x *PublishResponse) Reset() {
 	*x = PublishResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[38]
+	mi := &file_kvscout_v1_index_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3070,7 +3272,7 @@ func (x *PublishResponse) String() string {
 func (*PublishResponse) ProtoMessage() {}
 
 func (x *PublishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[38]
+	mi := &file_kvscout_v1_index_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3083,7 +3285,7 @@ func (x *PublishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishResponse.ProtoReflect.Descriptor instead.
 func (*PublishResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{38}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PublishResponse) GetApplied() uint32 {
@@ -3139,7 +3341,7 @@ type SequenceRange struct {
 
 func (x *SequenceRange) Reset() {
 	*x = SequenceRange{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[39]
+	mi := &file_kvscout_v1_index_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3151,7 +3353,7 @@ func (x *SequenceRange) String() string {
 func (*SequenceRange) ProtoMessage() {}
 
 func (x *SequenceRange) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[39]
+	mi := &file_kvscout_v1_index_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3164,7 +3366,7 @@ func (x *SequenceRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SequenceRange.ProtoReflect.Descriptor instead.
 func (*SequenceRange) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{39}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SequenceRange) GetFirst() uint64 {
@@ -3177,6 +3379,398 @@ func (x *SequenceRange) GetFirst() uint64 {
 func (x *SequenceRange) GetLast() uint64 {
 	if x != nil {
 		return x.Last
+	}
+	return 0
+}
+
+// DumpRequest says of whom.
+type DumpRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only this worker or rank. Absent: every worker.
+	Worker        *WorkerTarget `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DumpRequest) Reset() {
+	*x = DumpRequest{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DumpRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DumpRequest) ProtoMessage() {}
+
+func (x *DumpRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DumpRequest.ProtoReflect.Descriptor instead.
+func (*DumpRequest) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *DumpRequest) GetWorker() *WorkerTarget {
+	if x != nil {
+		return x.Worker
+	}
+	return nil
+}
+
+// DumpResponse is a part of what one source holds. A source comes in several when it holds more than 4,096 blocks, and
+// in one without blocks when it holds none.
+type DumpResponse struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	WorkerId string                 `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
+	// Data-parallel rank, from 0.
+	Rank      uint32     `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
+	Freshness *Freshness `protobuf:"bytes,3,opt,name=freshness,proto3" json:"freshness,omitempty"`
+	// As in SourceStatus.
+	HistoryComplete bool `protobuf:"varint,4,opt,name=history_complete,json=historyComplete,proto3" json:"history_complete,omitempty"`
+	// In no stated order.
+	Blocks        []*DumpBlock `protobuf:"bytes,5,rep,name=blocks,proto3" json:"blocks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DumpResponse) Reset() {
+	*x = DumpResponse{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DumpResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DumpResponse) ProtoMessage() {}
+
+func (x *DumpResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DumpResponse.ProtoReflect.Descriptor instead.
+func (*DumpResponse) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *DumpResponse) GetWorkerId() string {
+	if x != nil {
+		return x.WorkerId
+	}
+	return ""
+}
+
+func (x *DumpResponse) GetRank() uint32 {
+	if x != nil {
+		return x.Rank
+	}
+	return 0
+}
+
+func (x *DumpResponse) GetFreshness() *Freshness {
+	if x != nil {
+		return x.Freshness
+	}
+	return nil
+}
+
+func (x *DumpResponse) GetHistoryComplete() bool {
+	if x != nil {
+		return x.HistoryComplete
+	}
+	return false
+}
+
+func (x *DumpResponse) GetBlocks() []*DumpBlock {
+	if x != nil {
+		return x.Blocks
+	}
+	return nil
+}
+
+// DumpBlock is one block of one source.
+type DumpBlock struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The engine's own hash: its 64 bits or, of a digest, the last 8 bytes.
+	EngineHash uint64 `protobuf:"fixed64,1,opt,name=engine_hash,json=engineHash,proto3" json:"engine_hash,omitempty"`
+	// Scope of the block; salts that differ look alike.
+	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
+	// Tokens per block.
+	BlockSize uint32 `protobuf:"varint,3,opt,name=block_size,json=blockSize,proto3" json:"block_size,omitempty"`
+	// Name of the LoRA adapter. Empty: none.
+	Adapter string `protobuf:"bytes,4,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	// True: the scope has a cache salt.
+	Salted bool `protobuf:"varint,5,opt,name=salted,proto3" json:"salted,omitempty"`
+	// The tiers that have it, fastest first, of all KV-cache groups together.
+	Tiers         []Tier `protobuf:"varint,6,rep,packed,name=tiers,proto3,enum=kvscout.v1.Tier" json:"tiers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DumpBlock) Reset() {
+	*x = DumpBlock{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DumpBlock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DumpBlock) ProtoMessage() {}
+
+func (x *DumpBlock) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DumpBlock.ProtoReflect.Descriptor instead.
+func (*DumpBlock) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *DumpBlock) GetEngineHash() uint64 {
+	if x != nil {
+		return x.EngineHash
+	}
+	return 0
+}
+
+func (x *DumpBlock) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *DumpBlock) GetBlockSize() uint32 {
+	if x != nil {
+		return x.BlockSize
+	}
+	return 0
+}
+
+func (x *DumpBlock) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
+}
+
+func (x *DumpBlock) GetSalted() bool {
+	if x != nil {
+		return x.Salted
+	}
+	return false
+}
+
+func (x *DumpBlock) GetTiers() []Tier {
+	if x != nil {
+		return x.Tiers
+	}
+	return nil
+}
+
+// ClearRequest says what to forget: exactly one field is set.
+type ClearRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A worker or one rank of it.
+	Worker *WorkerTarget `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	// Every worker's blocks in one namespace of a model.
+	Namespace     *NamespaceTarget `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClearRequest) Reset() {
+	*x = ClearRequest{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClearRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClearRequest) ProtoMessage() {}
+
+func (x *ClearRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClearRequest.ProtoReflect.Descriptor instead.
+func (*ClearRequest) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *ClearRequest) GetWorker() *WorkerTarget {
+	if x != nil {
+		return x.Worker
+	}
+	return nil
+}
+
+func (x *ClearRequest) GetNamespace() *NamespaceTarget {
+	if x != nil {
+		return x.Namespace
+	}
+	return nil
+}
+
+// NamespaceTarget is one namespace of a model: what neither salt nor adapter name is the common one.
+type NamespaceTarget struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Served model name. Empty: the only model known.
+	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
+	// Empty: none. A secret: never logged, never in an answer.
+	CacheSalt string `protobuf:"bytes,2,opt,name=cache_salt,json=cacheSalt,proto3" json:"cache_salt,omitempty"`
+	// Empty: none.
+	Adapter       string `protobuf:"bytes,3,opt,name=adapter,proto3" json:"adapter,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NamespaceTarget) Reset() {
+	*x = NamespaceTarget{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NamespaceTarget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NamespaceTarget) ProtoMessage() {}
+
+func (x *NamespaceTarget) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NamespaceTarget.ProtoReflect.Descriptor instead.
+func (*NamespaceTarget) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *NamespaceTarget) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *NamespaceTarget) GetCacheSalt() string {
+	if x != nil {
+		return x.CacheSalt
+	}
+	return ""
+}
+
+func (x *NamespaceTarget) GetAdapter() string {
+	if x != nil {
+		return x.Adapter
+	}
+	return ""
+}
+
+// ClearResponse says what was there.
+type ClearResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Sources of which something was forgotten.
+	Sources uint32 `protobuf:"varint,1,opt,name=sources,proto3" json:"sources,omitempty"`
+	// Blocks that they held, each counted once a source.
+	Blocks        uint64 `protobuf:"varint,2,opt,name=blocks,proto3" json:"blocks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClearResponse) Reset() {
+	*x = ClearResponse{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClearResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClearResponse) ProtoMessage() {}
+
+func (x *ClearResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClearResponse.ProtoReflect.Descriptor instead.
+func (*ClearResponse) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *ClearResponse) GetSources() uint32 {
+	if x != nil {
+		return x.Sources
+	}
+	return 0
+}
+
+func (x *ClearResponse) GetBlocks() uint64 {
+	if x != nil {
+		return x.Blocks
 	}
 	return 0
 }
@@ -3256,7 +3850,7 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x12StreamStatsRequest\x125\n" +
 	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\">\n" +
 	"\x13StreamStatsResponse\x12'\n" +
-	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\x86\x05\n" +
+	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\xbb\x05\n" +
 	"\x05Stats\x12#\n" +
 	"\rindex_version\x18\x01 \x01(\x04R\findexVersion\x121\n" +
 	"\x06uptime\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06uptime\x12\x16\n" +
@@ -3273,7 +3867,8 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\tdiscovery\x18\x15 \x01(\v2\x1a.kvscout.v1.DiscoveryStatsR\tdiscovery\x127\n" +
 	"\trenderers\x18\x18 \x03(\v2\x19.kvscout.v1.RendererStatsR\trenderers\x125\n" +
 	"\bsnapshot\x18  \x01(\v2\x19.kvscout.v1.SnapshotStatsR\bsnapshot\x12&\n" +
-	"\x03log\x18( \x01(\v2\x14.kvscout.v1.LogStatsR\x03log\"\xbd\x01\n" +
+	"\x03log\x18( \x01(\v2\x14.kvscout.v1.LogStatsR\x03log\x123\n" +
+	"\treadiness\x182 \x01(\v2\x15.kvscout.v1.ReadinessR\treadiness\"\xbd\x01\n" +
 	"\x0eDiscoveryStats\x12=\n" +
 	"\vdiscoverers\x18\x01 \x03(\v2\x1b.kvscout.v1.DiscovererStatsR\vdiscoverers\x123\n" +
 	"\apending\x18\x02 \x03(\v2\x19.kvscout.v1.PendingWorkerR\apending\x12\x14\n" +
@@ -3355,7 +3950,12 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\apending\x18\b \x01(\x04R\apending\x12+\n" +
 	"\x03lag\x18\t \x01(\v2\x19.google.protobuf.DurationR\x03lag\x12\x16\n" +
 	"\x06behind\x18\n" +
-	" \x01(\bR\x06behind\"\xdd\x06\n" +
+	" \x01(\bR\x06behind\"\x8b\x01\n" +
+	"\tReadiness\x12.\n" +
+	"\x05state\x18\x01 \x01(\x0e2\x18.kvscout.v1.ServiceStateR\x05state\x12\x18\n" +
+	"\awaiting\x18\x02 \x03(\tR\awaiting\x12\x1a\n" +
+	"\bdegraded\x18\x03 \x03(\tR\bdegraded\x12\x18\n" +
+	"\aflagged\x18\x04 \x03(\tR\aflagged\"\x8f\a\n" +
 	"\vSourceStats\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x123\n" +
@@ -3379,7 +3979,8 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\rreuse_reports\x18\x13 \x01(\x04R\freuseReports\x12$\n" +
 	"\vlag_seconds\x18\x1e \x01(\x01H\x00R\n" +
 	"lagSeconds\x88\x01\x01\x12#\n" +
-	"\rstate_seconds\x18\x1f \x01(\x01R\fstateSeconds\x1a;\n" +
+	"\rstate_seconds\x18\x1f \x01(\x01R\fstateSeconds\x120\n" +
+	"\baccuracy\x182 \x01(\v2\x14.kvscout.v1.AccuracyR\baccuracy\x1a;\n" +
 	"\rRejectedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01B\x0e\n" +
@@ -3387,11 +3988,19 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\n" +
 	"TierBlocks\x12$\n" +
 	"\x04tier\x18\x01 \x01(\x0e2\x10.kvscout.v1.TierR\x04tier\x12\x16\n" +
-	"\x06blocks\x18\x02 \x01(\x04R\x06blocks\"\x9f\x01\n" +
+	"\x06blocks\x18\x02 \x01(\x04R\x06blocks\"\xf7\x02\n" +
 	"\n" +
 	"ScoreStats\x12\x1a\n" +
 	"\brequests\x18\x01 \x01(\x04R\brequests\x12:\n" +
-	"\x06errors\x18\x02 \x03(\v2\".kvscout.v1.ScoreStats.ErrorsEntryR\x06errors\x1a9\n" +
+	"\x06errors\x18\x02 \x03(\v2\".kvscout.v1.ScoreStats.ErrorsEntryR\x06errors\x12\x16\n" +
+	"\x06routed\x182 \x01(\x04R\x06routed\x12%\n" +
+	"\x0erouted_waiting\x183 \x01(\x04R\rroutedWaiting\x12)\n" +
+	"\x10routed_confirmed\x184 \x01(\x04R\x0froutedConfirmed\x12%\n" +
+	"\x0erouted_expired\x185 \x01(\x04R\rroutedExpired\x12%\n" +
+	"\x0erouted_dropped\x186 \x01(\x04R\rroutedDropped\x12\x1e\n" +
+	"\n" +
+	"remembered\x187 \x01(\x04R\n" +
+	"remembered\x1a9\n" +
 	"\vErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"t\n" +
@@ -3469,7 +4078,41 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x0e_next_sequence\"9\n" +
 	"\rSequenceRange\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\x04R\x05first\x12\x12\n" +
-	"\x04last\x18\x02 \x01(\x04R\x04last2\x96\x05\n" +
+	"\x04last\x18\x02 \x01(\x04R\x04last\"?\n" +
+	"\vDumpRequest\x120\n" +
+	"\x06worker\x18\x01 \x01(\v2\x18.kvscout.v1.WorkerTargetR\x06worker\"\xce\x01\n" +
+	"\fDumpResponse\x12\x1b\n" +
+	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x12\n" +
+	"\x04rank\x18\x02 \x01(\rR\x04rank\x123\n" +
+	"\tfreshness\x18\x03 \x01(\v2\x15.kvscout.v1.FreshnessR\tfreshness\x12)\n" +
+	"\x10history_complete\x18\x04 \x01(\bR\x0fhistoryComplete\x12-\n" +
+	"\x06blocks\x18\x05 \x03(\v2\x15.kvscout.v1.DumpBlockR\x06blocks\"\xbb\x01\n" +
+	"\tDumpBlock\x12\x1f\n" +
+	"\vengine_hash\x18\x01 \x01(\x06R\n" +
+	"engineHash\x12\x14\n" +
+	"\x05model\x18\x02 \x01(\tR\x05model\x12\x1d\n" +
+	"\n" +
+	"block_size\x18\x03 \x01(\rR\tblockSize\x12\x18\n" +
+	"\aadapter\x18\x04 \x01(\tR\aadapter\x12\x16\n" +
+	"\x06salted\x18\x05 \x01(\bR\x06salted\x12&\n" +
+	"\x05tiers\x18\x06 \x03(\x0e2\x10.kvscout.v1.TierR\x05tiers\"{\n" +
+	"\fClearRequest\x120\n" +
+	"\x06worker\x18\x01 \x01(\v2\x18.kvscout.v1.WorkerTargetR\x06worker\x129\n" +
+	"\tnamespace\x18\x02 \x01(\v2\x1b.kvscout.v1.NamespaceTargetR\tnamespace\"e\n" +
+	"\x0fNamespaceTarget\x12\x14\n" +
+	"\x05model\x18\x01 \x01(\tR\x05model\x12\"\n" +
+	"\n" +
+	"cache_salt\x18\x02 \x01(\tB\x03\x80\x01\x01R\tcacheSalt\x12\x18\n" +
+	"\aadapter\x18\x03 \x01(\tR\aadapter\"A\n" +
+	"\rClearResponse\x12\x18\n" +
+	"\asources\x18\x01 \x01(\rR\asources\x12\x16\n" +
+	"\x06blocks\x18\x02 \x01(\x04R\x06blocks*\x9a\x01\n" +
+	"\fServiceState\x12\x1d\n" +
+	"\x19SERVICE_STATE_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16SERVICE_STATE_STARTING\x10\x01\x12\x17\n" +
+	"\x13SERVICE_STATE_READY\x10\x02\x12\x1a\n" +
+	"\x16SERVICE_STATE_DEGRADED\x10\x03\x12\x1a\n" +
+	"\x16SERVICE_STATE_DRAINING\x10\x042\x91\x06\n" +
 	"\fIndexService\x12W\n" +
 	"\x0eRegisterWorker\x12!.kvscout.v1.RegisterWorkerRequest\x1a\".kvscout.v1.RegisterWorkerResponse\x12]\n" +
 	"\x10DeregisterWorker\x12#.kvscout.v1.DeregisterWorkerRequest\x1a$.kvscout.v1.DeregisterWorkerResponse\x12N\n" +
@@ -3478,7 +4121,9 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\bGetStats\x12\x1b.kvscout.v1.GetStatsRequest\x1a\x1c.kvscout.v1.GetStatsResponse\"\x03\x90\x02\x01\x12P\n" +
 	"\vStreamStats\x12\x1e.kvscout.v1.StreamStatsRequest\x1a\x1f.kvscout.v1.StreamStatsResponse0\x01\x12G\n" +
 	"\aInspect\x12\x1a.kvscout.v1.InspectRequest\x1a\x1b.kvscout.v1.InspectResponse\"\x03\x90\x02\x01\x12B\n" +
-	"\aPublish\x12\x1a.kvscout.v1.PublishRequest\x1a\x1b.kvscout.v1.PublishResponseB5Z3github.com/kvscout/kvscout/gen/kvscout/v1;kvscoutv1b\x06proto3"
+	"\aPublish\x12\x1a.kvscout.v1.PublishRequest\x1a\x1b.kvscout.v1.PublishResponse\x12;\n" +
+	"\x04Dump\x12\x17.kvscout.v1.DumpRequest\x1a\x18.kvscout.v1.DumpResponse0\x01\x12<\n" +
+	"\x05Clear\x12\x18.kvscout.v1.ClearRequest\x1a\x19.kvscout.v1.ClearResponseB5Z3github.com/kvscout/kvscout/gen/kvscout/v1;kvscoutv1b\x06proto3"
 
 var (
 	file_kvscout_v1_index_proto_rawDescOnce sync.Once
@@ -3492,139 +4137,162 @@ func file_kvscout_v1_index_proto_rawDescGZIP() []byte {
 	return file_kvscout_v1_index_proto_rawDescData
 }
 
-var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_kvscout_v1_index_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_kvscout_v1_index_proto_goTypes = []any{
-	(*WorkerSpec)(nil),               // 0: kvscout.v1.WorkerSpec
-	(*Worker)(nil),                   // 1: kvscout.v1.Worker
-	(*SourceStatus)(nil),             // 2: kvscout.v1.SourceStatus
-	(*RegisterWorkerRequest)(nil),    // 3: kvscout.v1.RegisterWorkerRequest
-	(*RegisterWorkerResponse)(nil),   // 4: kvscout.v1.RegisterWorkerResponse
-	(*DeregisterWorkerRequest)(nil),  // 5: kvscout.v1.DeregisterWorkerRequest
-	(*DeregisterWorkerResponse)(nil), // 6: kvscout.v1.DeregisterWorkerResponse
-	(*ResetWorkerRequest)(nil),       // 7: kvscout.v1.ResetWorkerRequest
-	(*ResetWorkerResponse)(nil),      // 8: kvscout.v1.ResetWorkerResponse
-	(*ListWorkersRequest)(nil),       // 9: kvscout.v1.ListWorkersRequest
-	(*ListWorkersResponse)(nil),      // 10: kvscout.v1.ListWorkersResponse
-	(*GetStatsRequest)(nil),          // 11: kvscout.v1.GetStatsRequest
-	(*GetStatsResponse)(nil),         // 12: kvscout.v1.GetStatsResponse
-	(*StreamStatsRequest)(nil),       // 13: kvscout.v1.StreamStatsRequest
-	(*StreamStatsResponse)(nil),      // 14: kvscout.v1.StreamStatsResponse
-	(*Stats)(nil),                    // 15: kvscout.v1.Stats
-	(*DiscoveryStats)(nil),           // 16: kvscout.v1.DiscoveryStats
-	(*DiscovererStats)(nil),          // 17: kvscout.v1.DiscovererStats
-	(*PendingWorker)(nil),            // 18: kvscout.v1.PendingWorker
-	(*RendererStats)(nil),            // 19: kvscout.v1.RendererStats
-	(*SnapshotStats)(nil),            // 20: kvscout.v1.SnapshotStats
-	(*LogStats)(nil),                 // 21: kvscout.v1.LogStats
-	(*LogIngestStats)(nil),           // 22: kvscout.v1.LogIngestStats
-	(*LogReplicaStats)(nil),          // 23: kvscout.v1.LogReplicaStats
-	(*SourceStats)(nil),              // 24: kvscout.v1.SourceStats
-	(*TierBlocks)(nil),               // 25: kvscout.v1.TierBlocks
-	(*ScoreStats)(nil),               // 26: kvscout.v1.ScoreStats
-	(*InspectRequest)(nil),           // 27: kvscout.v1.InspectRequest
-	(*PromptTarget)(nil),             // 28: kvscout.v1.PromptTarget
-	(*WorkerTarget)(nil),             // 29: kvscout.v1.WorkerTarget
-	(*InspectResponse)(nil),          // 30: kvscout.v1.InspectResponse
-	(*PromptHolders)(nil),            // 31: kvscout.v1.PromptHolders
-	(*PromptHolder)(nil),             // 32: kvscout.v1.PromptHolder
-	(*BlockRun)(nil),                 // 33: kvscout.v1.BlockRun
-	(*SourceInspection)(nil),         // 34: kvscout.v1.SourceInspection
-	(*ScopeStats)(nil),               // 35: kvscout.v1.ScopeStats
-	(*PublishRequest)(nil),           // 36: kvscout.v1.PublishRequest
-	(*RawBatch)(nil),                 // 37: kvscout.v1.RawBatch
-	(*PublishResponse)(nil),          // 38: kvscout.v1.PublishResponse
-	(*SequenceRange)(nil),            // 39: kvscout.v1.SequenceRange
-	nil,                              // 40: kvscout.v1.WorkerSpec.LabelsEntry
-	nil,                              // 41: kvscout.v1.RendererStats.ErrorsEntry
-	nil,                              // 42: kvscout.v1.SnapshotStats.DroppedSourcesEntry
-	nil,                              // 43: kvscout.v1.SnapshotStats.FailuresEntry
-	nil,                              // 44: kvscout.v1.SourceStats.RejectedEntry
-	nil,                              // 45: kvscout.v1.ScoreStats.ErrorsEntry
-	nil,                              // 46: kvscout.v1.PublishResponse.RejectedEntry
-	(Role)(0),                        // 47: kvscout.v1.Role
-	(*Freshness)(nil),                // 48: kvscout.v1.Freshness
-	(*durationpb.Duration)(nil),      // 49: google.protobuf.Duration
-	(Tier)(0),                        // 50: kvscout.v1.Tier
-	(*Tokens)(nil),                   // 51: kvscout.v1.Tokens
-	(*BlockHashes)(nil),              // 52: kvscout.v1.BlockHashes
-	(*Feature)(nil),                  // 53: kvscout.v1.Feature
-	(*Bound)(nil),                    // 54: kvscout.v1.Bound
+	(ServiceState)(0),                // 0: kvscout.v1.ServiceState
+	(*WorkerSpec)(nil),               // 1: kvscout.v1.WorkerSpec
+	(*Worker)(nil),                   // 2: kvscout.v1.Worker
+	(*SourceStatus)(nil),             // 3: kvscout.v1.SourceStatus
+	(*RegisterWorkerRequest)(nil),    // 4: kvscout.v1.RegisterWorkerRequest
+	(*RegisterWorkerResponse)(nil),   // 5: kvscout.v1.RegisterWorkerResponse
+	(*DeregisterWorkerRequest)(nil),  // 6: kvscout.v1.DeregisterWorkerRequest
+	(*DeregisterWorkerResponse)(nil), // 7: kvscout.v1.DeregisterWorkerResponse
+	(*ResetWorkerRequest)(nil),       // 8: kvscout.v1.ResetWorkerRequest
+	(*ResetWorkerResponse)(nil),      // 9: kvscout.v1.ResetWorkerResponse
+	(*ListWorkersRequest)(nil),       // 10: kvscout.v1.ListWorkersRequest
+	(*ListWorkersResponse)(nil),      // 11: kvscout.v1.ListWorkersResponse
+	(*GetStatsRequest)(nil),          // 12: kvscout.v1.GetStatsRequest
+	(*GetStatsResponse)(nil),         // 13: kvscout.v1.GetStatsResponse
+	(*StreamStatsRequest)(nil),       // 14: kvscout.v1.StreamStatsRequest
+	(*StreamStatsResponse)(nil),      // 15: kvscout.v1.StreamStatsResponse
+	(*Stats)(nil),                    // 16: kvscout.v1.Stats
+	(*DiscoveryStats)(nil),           // 17: kvscout.v1.DiscoveryStats
+	(*DiscovererStats)(nil),          // 18: kvscout.v1.DiscovererStats
+	(*PendingWorker)(nil),            // 19: kvscout.v1.PendingWorker
+	(*RendererStats)(nil),            // 20: kvscout.v1.RendererStats
+	(*SnapshotStats)(nil),            // 21: kvscout.v1.SnapshotStats
+	(*LogStats)(nil),                 // 22: kvscout.v1.LogStats
+	(*LogIngestStats)(nil),           // 23: kvscout.v1.LogIngestStats
+	(*LogReplicaStats)(nil),          // 24: kvscout.v1.LogReplicaStats
+	(*Readiness)(nil),                // 25: kvscout.v1.Readiness
+	(*SourceStats)(nil),              // 26: kvscout.v1.SourceStats
+	(*TierBlocks)(nil),               // 27: kvscout.v1.TierBlocks
+	(*ScoreStats)(nil),               // 28: kvscout.v1.ScoreStats
+	(*InspectRequest)(nil),           // 29: kvscout.v1.InspectRequest
+	(*PromptTarget)(nil),             // 30: kvscout.v1.PromptTarget
+	(*WorkerTarget)(nil),             // 31: kvscout.v1.WorkerTarget
+	(*InspectResponse)(nil),          // 32: kvscout.v1.InspectResponse
+	(*PromptHolders)(nil),            // 33: kvscout.v1.PromptHolders
+	(*PromptHolder)(nil),             // 34: kvscout.v1.PromptHolder
+	(*BlockRun)(nil),                 // 35: kvscout.v1.BlockRun
+	(*SourceInspection)(nil),         // 36: kvscout.v1.SourceInspection
+	(*ScopeStats)(nil),               // 37: kvscout.v1.ScopeStats
+	(*PublishRequest)(nil),           // 38: kvscout.v1.PublishRequest
+	(*RawBatch)(nil),                 // 39: kvscout.v1.RawBatch
+	(*PublishResponse)(nil),          // 40: kvscout.v1.PublishResponse
+	(*SequenceRange)(nil),            // 41: kvscout.v1.SequenceRange
+	(*DumpRequest)(nil),              // 42: kvscout.v1.DumpRequest
+	(*DumpResponse)(nil),             // 43: kvscout.v1.DumpResponse
+	(*DumpBlock)(nil),                // 44: kvscout.v1.DumpBlock
+	(*ClearRequest)(nil),             // 45: kvscout.v1.ClearRequest
+	(*NamespaceTarget)(nil),          // 46: kvscout.v1.NamespaceTarget
+	(*ClearResponse)(nil),            // 47: kvscout.v1.ClearResponse
+	nil,                              // 48: kvscout.v1.WorkerSpec.LabelsEntry
+	nil,                              // 49: kvscout.v1.RendererStats.ErrorsEntry
+	nil,                              // 50: kvscout.v1.SnapshotStats.DroppedSourcesEntry
+	nil,                              // 51: kvscout.v1.SnapshotStats.FailuresEntry
+	nil,                              // 52: kvscout.v1.SourceStats.RejectedEntry
+	nil,                              // 53: kvscout.v1.ScoreStats.ErrorsEntry
+	nil,                              // 54: kvscout.v1.PublishResponse.RejectedEntry
+	(Role)(0),                        // 55: kvscout.v1.Role
+	(*Freshness)(nil),                // 56: kvscout.v1.Freshness
+	(*durationpb.Duration)(nil),      // 57: google.protobuf.Duration
+	(*Accuracy)(nil),                 // 58: kvscout.v1.Accuracy
+	(Tier)(0),                        // 59: kvscout.v1.Tier
+	(*Tokens)(nil),                   // 60: kvscout.v1.Tokens
+	(*BlockHashes)(nil),              // 61: kvscout.v1.BlockHashes
+	(*Feature)(nil),                  // 62: kvscout.v1.Feature
+	(*Bound)(nil),                    // 63: kvscout.v1.Bound
 }
 var file_kvscout_v1_index_proto_depIdxs = []int32{
-	40, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
-	47, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
-	0,  // 2: kvscout.v1.Worker.spec:type_name -> kvscout.v1.WorkerSpec
-	2,  // 3: kvscout.v1.Worker.sources:type_name -> kvscout.v1.SourceStatus
-	48, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
-	0,  // 5: kvscout.v1.RegisterWorkerRequest.worker:type_name -> kvscout.v1.WorkerSpec
-	1,  // 6: kvscout.v1.RegisterWorkerResponse.worker:type_name -> kvscout.v1.Worker
-	47, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
-	1,  // 8: kvscout.v1.ListWorkersResponse.workers:type_name -> kvscout.v1.Worker
-	15, // 9: kvscout.v1.GetStatsResponse.stats:type_name -> kvscout.v1.Stats
-	49, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
-	15, // 11: kvscout.v1.StreamStatsResponse.stats:type_name -> kvscout.v1.Stats
-	49, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
-	24, // 13: kvscout.v1.Stats.sources:type_name -> kvscout.v1.SourceStats
-	26, // 14: kvscout.v1.Stats.score:type_name -> kvscout.v1.ScoreStats
-	16, // 15: kvscout.v1.Stats.discovery:type_name -> kvscout.v1.DiscoveryStats
-	19, // 16: kvscout.v1.Stats.renderers:type_name -> kvscout.v1.RendererStats
-	20, // 17: kvscout.v1.Stats.snapshot:type_name -> kvscout.v1.SnapshotStats
-	21, // 18: kvscout.v1.Stats.log:type_name -> kvscout.v1.LogStats
-	17, // 19: kvscout.v1.DiscoveryStats.discoverers:type_name -> kvscout.v1.DiscovererStats
-	18, // 20: kvscout.v1.DiscoveryStats.pending:type_name -> kvscout.v1.PendingWorker
-	41, // 21: kvscout.v1.RendererStats.errors:type_name -> kvscout.v1.RendererStats.ErrorsEntry
-	42, // 22: kvscout.v1.SnapshotStats.dropped_sources:type_name -> kvscout.v1.SnapshotStats.DroppedSourcesEntry
-	49, // 23: kvscout.v1.SnapshotStats.restored_age:type_name -> google.protobuf.Duration
-	43, // 24: kvscout.v1.SnapshotStats.failures:type_name -> kvscout.v1.SnapshotStats.FailuresEntry
-	49, // 25: kvscout.v1.SnapshotStats.last_age:type_name -> google.protobuf.Duration
-	49, // 26: kvscout.v1.SnapshotStats.last_took:type_name -> google.protobuf.Duration
-	22, // 27: kvscout.v1.LogStats.ingest:type_name -> kvscout.v1.LogIngestStats
-	23, // 28: kvscout.v1.LogStats.replica:type_name -> kvscout.v1.LogReplicaStats
-	49, // 29: kvscout.v1.LogStats.unreached:type_name -> google.protobuf.Duration
-	49, // 30: kvscout.v1.LogReplicaStats.lag:type_name -> google.protobuf.Duration
-	48, // 31: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
-	25, // 32: kvscout.v1.SourceStats.tiers:type_name -> kvscout.v1.TierBlocks
-	44, // 33: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
-	50, // 34: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
-	45, // 35: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
-	28, // 36: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
-	29, // 37: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
-	51, // 38: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
-	52, // 39: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
-	53, // 40: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
-	31, // 41: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
-	34, // 42: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
-	32, // 43: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
-	33, // 44: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
-	48, // 45: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
-	54, // 46: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
-	50, // 47: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
-	24, // 48: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
-	35, // 49: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
-	37, // 50: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
-	46, // 51: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
-	39, // 52: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
-	3,  // 53: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
-	5,  // 54: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
-	7,  // 55: kvscout.v1.IndexService.ResetWorker:input_type -> kvscout.v1.ResetWorkerRequest
-	9,  // 56: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
-	11, // 57: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
-	13, // 58: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
-	27, // 59: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
-	36, // 60: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
-	4,  // 61: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
-	6,  // 62: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
-	8,  // 63: kvscout.v1.IndexService.ResetWorker:output_type -> kvscout.v1.ResetWorkerResponse
-	10, // 64: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
-	12, // 65: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
-	14, // 66: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
-	30, // 67: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
-	38, // 68: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
-	61, // [61:69] is the sub-list for method output_type
-	53, // [53:61] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	48, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
+	55, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
+	1,  // 2: kvscout.v1.Worker.spec:type_name -> kvscout.v1.WorkerSpec
+	3,  // 3: kvscout.v1.Worker.sources:type_name -> kvscout.v1.SourceStatus
+	56, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
+	1,  // 5: kvscout.v1.RegisterWorkerRequest.worker:type_name -> kvscout.v1.WorkerSpec
+	2,  // 6: kvscout.v1.RegisterWorkerResponse.worker:type_name -> kvscout.v1.Worker
+	55, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
+	2,  // 8: kvscout.v1.ListWorkersResponse.workers:type_name -> kvscout.v1.Worker
+	16, // 9: kvscout.v1.GetStatsResponse.stats:type_name -> kvscout.v1.Stats
+	57, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
+	16, // 11: kvscout.v1.StreamStatsResponse.stats:type_name -> kvscout.v1.Stats
+	57, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
+	26, // 13: kvscout.v1.Stats.sources:type_name -> kvscout.v1.SourceStats
+	28, // 14: kvscout.v1.Stats.score:type_name -> kvscout.v1.ScoreStats
+	17, // 15: kvscout.v1.Stats.discovery:type_name -> kvscout.v1.DiscoveryStats
+	20, // 16: kvscout.v1.Stats.renderers:type_name -> kvscout.v1.RendererStats
+	21, // 17: kvscout.v1.Stats.snapshot:type_name -> kvscout.v1.SnapshotStats
+	22, // 18: kvscout.v1.Stats.log:type_name -> kvscout.v1.LogStats
+	25, // 19: kvscout.v1.Stats.readiness:type_name -> kvscout.v1.Readiness
+	18, // 20: kvscout.v1.DiscoveryStats.discoverers:type_name -> kvscout.v1.DiscovererStats
+	19, // 21: kvscout.v1.DiscoveryStats.pending:type_name -> kvscout.v1.PendingWorker
+	49, // 22: kvscout.v1.RendererStats.errors:type_name -> kvscout.v1.RendererStats.ErrorsEntry
+	50, // 23: kvscout.v1.SnapshotStats.dropped_sources:type_name -> kvscout.v1.SnapshotStats.DroppedSourcesEntry
+	57, // 24: kvscout.v1.SnapshotStats.restored_age:type_name -> google.protobuf.Duration
+	51, // 25: kvscout.v1.SnapshotStats.failures:type_name -> kvscout.v1.SnapshotStats.FailuresEntry
+	57, // 26: kvscout.v1.SnapshotStats.last_age:type_name -> google.protobuf.Duration
+	57, // 27: kvscout.v1.SnapshotStats.last_took:type_name -> google.protobuf.Duration
+	23, // 28: kvscout.v1.LogStats.ingest:type_name -> kvscout.v1.LogIngestStats
+	24, // 29: kvscout.v1.LogStats.replica:type_name -> kvscout.v1.LogReplicaStats
+	57, // 30: kvscout.v1.LogStats.unreached:type_name -> google.protobuf.Duration
+	57, // 31: kvscout.v1.LogReplicaStats.lag:type_name -> google.protobuf.Duration
+	0,  // 32: kvscout.v1.Readiness.state:type_name -> kvscout.v1.ServiceState
+	56, // 33: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
+	27, // 34: kvscout.v1.SourceStats.tiers:type_name -> kvscout.v1.TierBlocks
+	52, // 35: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
+	58, // 36: kvscout.v1.SourceStats.accuracy:type_name -> kvscout.v1.Accuracy
+	59, // 37: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
+	53, // 38: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
+	30, // 39: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
+	31, // 40: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
+	60, // 41: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
+	61, // 42: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
+	62, // 43: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
+	33, // 44: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
+	36, // 45: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
+	34, // 46: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
+	35, // 47: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
+	56, // 48: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
+	63, // 49: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
+	59, // 50: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
+	26, // 51: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
+	37, // 52: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
+	39, // 53: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
+	54, // 54: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
+	41, // 55: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
+	31, // 56: kvscout.v1.DumpRequest.worker:type_name -> kvscout.v1.WorkerTarget
+	56, // 57: kvscout.v1.DumpResponse.freshness:type_name -> kvscout.v1.Freshness
+	44, // 58: kvscout.v1.DumpResponse.blocks:type_name -> kvscout.v1.DumpBlock
+	59, // 59: kvscout.v1.DumpBlock.tiers:type_name -> kvscout.v1.Tier
+	31, // 60: kvscout.v1.ClearRequest.worker:type_name -> kvscout.v1.WorkerTarget
+	46, // 61: kvscout.v1.ClearRequest.namespace:type_name -> kvscout.v1.NamespaceTarget
+	4,  // 62: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
+	6,  // 63: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
+	8,  // 64: kvscout.v1.IndexService.ResetWorker:input_type -> kvscout.v1.ResetWorkerRequest
+	10, // 65: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
+	12, // 66: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
+	14, // 67: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
+	29, // 68: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
+	38, // 69: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
+	42, // 70: kvscout.v1.IndexService.Dump:input_type -> kvscout.v1.DumpRequest
+	45, // 71: kvscout.v1.IndexService.Clear:input_type -> kvscout.v1.ClearRequest
+	5,  // 72: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
+	7,  // 73: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
+	9,  // 74: kvscout.v1.IndexService.ResetWorker:output_type -> kvscout.v1.ResetWorkerResponse
+	11, // 75: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
+	13, // 76: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
+	15, // 77: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
+	32, // 78: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
+	40, // 79: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
+	43, // 80: kvscout.v1.IndexService.Dump:output_type -> kvscout.v1.DumpResponse
+	47, // 81: kvscout.v1.IndexService.Clear:output_type -> kvscout.v1.ClearResponse
+	72, // [72:82] is the sub-list for method output_type
+	62, // [62:72] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_kvscout_v1_index_proto_init() }
@@ -3635,21 +4303,22 @@ func file_kvscout_v1_index_proto_init() {
 	file_kvscout_v1_types_proto_init()
 	file_kvscout_v1_index_proto_msgTypes[5].OneofWrappers = []any{}
 	file_kvscout_v1_index_proto_msgTypes[7].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[24].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[29].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[38].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[25].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[30].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[39].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kvscout_v1_index_proto_rawDesc), len(file_kvscout_v1_index_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   47,
+			NumEnums:      1,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_kvscout_v1_index_proto_goTypes,
 		DependencyIndexes: file_kvscout_v1_index_proto_depIdxs,
+		EnumInfos:         file_kvscout_v1_index_proto_enumTypes,
 		MessageInfos:      file_kvscout_v1_index_proto_msgTypes,
 	}.Build()
 	File_kvscout_v1_index_proto = out.File

@@ -22,6 +22,63 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// MatchEnd is why a run of blocks ended.
+type MatchEnd int32
+
+const (
+	// Never sent.
+	MatchEnd_MATCH_END_UNSPECIFIED MatchEnd = 0
+	// Every full block of the prompt is held.
+	MatchEnd_MATCH_END_PROMPT MatchEnd = 1
+	// The next block is held on no tier. What lies behind such a hole never counts.
+	MatchEnd_MATCH_END_NOT_HELD MatchEnd = 2
+	// The next block lies on a tier that this version does not know and never credits.
+	MatchEnd_MATCH_END_UNKNOWN_TIER MatchEnd = 3
+)
+
+// Enum value maps for MatchEnd.
+var (
+	MatchEnd_name = map[int32]string{
+		0: "MATCH_END_UNSPECIFIED",
+		1: "MATCH_END_PROMPT",
+		2: "MATCH_END_NOT_HELD",
+		3: "MATCH_END_UNKNOWN_TIER",
+	}
+	MatchEnd_value = map[string]int32{
+		"MATCH_END_UNSPECIFIED":  0,
+		"MATCH_END_PROMPT":       1,
+		"MATCH_END_NOT_HELD":     2,
+		"MATCH_END_UNKNOWN_TIER": 3,
+	}
+)
+
+func (x MatchEnd) Enum() *MatchEnd {
+	p := new(MatchEnd)
+	*p = x
+	return p
+}
+
+func (x MatchEnd) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (MatchEnd) Descriptor() protoreflect.EnumDescriptor {
+	return file_kvscout_v1_score_proto_enumTypes[0].Descriptor()
+}
+
+func (MatchEnd) Type() protoreflect.EnumType {
+	return &file_kvscout_v1_score_proto_enumTypes[0]
+}
+
+func (x MatchEnd) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use MatchEnd.Descriptor instead.
+func (MatchEnd) EnumDescriptor() ([]byte, []int) {
+	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{0}
+}
+
 // ScoreRequest is one inference request. Of tokens, http_request and block_hashes exactly one is set. They are no
 // oneof, so that a caller who sets two is told so (TWO_PROMPTS).
 type ScoreRequest struct {
@@ -61,7 +118,16 @@ type ScoreRequest struct {
 	// Put the prompt's tokens and features into the answer, so that nobody needs to render it again.
 	ReturnTokens bool `protobuf:"varint,13,opt,name=return_tokens,json=returnTokens,proto3" json:"return_tokens,omitempty"`
 	// Which prompt of a body of several to rate, counted from 0. Absent: a body of several is SEVERAL_PROMPTS.
-	PromptIndex   *uint32 `protobuf:"varint,14,opt,name=prompt_index,json=promptIndex,proto3,oneof" json:"prompt_index,omitempty"`
+	PromptIndex *uint32 `protobuf:"varint,14,opt,name=prompt_index,json=promptIndex,proto3,oneof" json:"prompt_index,omitempty"`
+	// Name of the request, which a ScoreStream or ScoreBatch answers with. Empty: none.
+	Id string `protobuf:"bytes,50,opt,name=id,proto3" json:"id,omitempty"`
+	// List at most so many workers, the best. 0: all.
+	MaxWorkers uint32 `protobuf:"varint,51,opt,name=max_workers,json=maxWorkers,proto3" json:"max_workers,omitempty"`
+	// Say of each listed worker which blocks each KV-cache group holds, where, and why the match ended. False: leave that out.
+	Explain bool `protobuf:"varint,52,opt,name=explain,proto3" json:"explain,omitempty"`
+	// Keep this answer for ten minutes, so that ReportRouted and ReportOutcome can refer to its score_id. False: it is not
+	// kept, which is cheaper.
+	Remember      bool `protobuf:"varint,53,opt,name=remember,proto3" json:"remember,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -192,6 +258,34 @@ func (x *ScoreRequest) GetPromptIndex() uint32 {
 		return *x.PromptIndex
 	}
 	return 0
+}
+
+func (x *ScoreRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ScoreRequest) GetMaxWorkers() uint32 {
+	if x != nil {
+		return x.MaxWorkers
+	}
+	return 0
+}
+
+func (x *ScoreRequest) GetExplain() bool {
+	if x != nil {
+		return x.Explain
+	}
+	return false
+}
+
+func (x *ScoreRequest) GetRemember() bool {
+	if x != nil {
+		return x.Remember
+	}
+	return false
 }
 
 // HttpRequest is the request that the engine would get. Exactly these body bytes are rendered, less the members that the
@@ -355,7 +449,14 @@ type ScoreResponse struct {
 	// The prompt, packed, if return_tokens asked for it. Absent: not asked for, or the caller sent hashes.
 	Tokens *Tokens `protobuf:"bytes,6,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	// The multimodal items of tokens, by offset. Empty: none, or tokens is absent.
-	Features      []*Feature `protobuf:"bytes,7,rep,name=features,proto3" json:"features,omitempty"`
+	Features []*Feature `protobuf:"bytes,7,rep,name=features,proto3" json:"features,omitempty"`
+	// What ReportRouted and ReportOutcome call this answer by. Empty: remember was not asked for.
+	ScoreId string `protobuf:"bytes,50,opt,name=score_id,json=scoreId,proto3" json:"score_id,omitempty"`
+	// Workers left out because of max_workers. 0: the list is whole.
+	WorkersOmitted uint32 `protobuf:"varint,51,opt,name=workers_omitted,json=workersOmitted,proto3" json:"workers_omitted,omitempty"`
+	// The best of the workers that serve the model and are not rated here, because they are no candidates or have another
+	// role: where blocks could be fetched from. Absent: every worker is rated, or no other holds anything.
+	BestOutside   *WorkerScore `protobuf:"bytes,52,opt,name=best_outside,json=bestOutside,proto3" json:"best_outside,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -439,6 +540,610 @@ func (x *ScoreResponse) GetFeatures() []*Feature {
 	return nil
 }
 
+func (x *ScoreResponse) GetScoreId() string {
+	if x != nil {
+		return x.ScoreId
+	}
+	return ""
+}
+
+func (x *ScoreResponse) GetWorkersOmitted() uint32 {
+	if x != nil {
+		return x.WorkersOmitted
+	}
+	return 0
+}
+
+func (x *ScoreResponse) GetBestOutside() *WorkerScore {
+	if x != nil {
+		return x.BestOutside
+	}
+	return nil
+}
+
+// ScoreBatchRequest carries several requests.
+type ScoreBatchRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 to 256 of them.
+	Requests      []*ScoreRequest `protobuf:"bytes,1,rep,name=requests,proto3" json:"requests,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScoreBatchRequest) Reset() {
+	*x = ScoreBatchRequest{}
+	mi := &file_kvscout_v1_score_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScoreBatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScoreBatchRequest) ProtoMessage() {}
+
+func (x *ScoreBatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_score_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScoreBatchRequest.ProtoReflect.Descriptor instead.
+func (*ScoreBatchRequest) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ScoreBatchRequest) GetRequests() []*ScoreRequest {
+	if x != nil {
+		return x.Requests
+	}
+	return nil
+}
+
+// ScoreBatchResponse has one result for each request, in their order.
+type ScoreBatchResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Results       []*ScoreResult         `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScoreBatchResponse) Reset() {
+	*x = ScoreBatchResponse{}
+	mi := &file_kvscout_v1_score_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScoreBatchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScoreBatchResponse) ProtoMessage() {}
+
+func (x *ScoreBatchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_score_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScoreBatchResponse.ProtoReflect.Descriptor instead.
+func (*ScoreBatchResponse) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ScoreBatchResponse) GetResults() []*ScoreResult {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+// ScoreStreamRequest is one request of a stream.
+type ScoreStreamRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absent is NO_PROMPT.
+	Request       *ScoreRequest `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScoreStreamRequest) Reset() {
+	*x = ScoreStreamRequest{}
+	mi := &file_kvscout_v1_score_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScoreStreamRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScoreStreamRequest) ProtoMessage() {}
+
+func (x *ScoreStreamRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_score_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScoreStreamRequest.ProtoReflect.Descriptor instead.
+func (*ScoreStreamRequest) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ScoreStreamRequest) GetRequest() *ScoreRequest {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+// ScoreStreamResponse is the result of one request of a stream.
+type ScoreStreamResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Result        *ScoreResult           `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScoreStreamResponse) Reset() {
+	*x = ScoreStreamResponse{}
+	mi := &file_kvscout_v1_score_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScoreStreamResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScoreStreamResponse) ProtoMessage() {}
+
+func (x *ScoreStreamResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_score_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScoreStreamResponse.ProtoReflect.Descriptor instead.
+func (*ScoreStreamResponse) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ScoreStreamResponse) GetResult() *ScoreResult {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+// ScoreResult is what became of one request: exactly one of response and error is set.
+type ScoreResult struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The request's. Empty: it has none.
+	Id            string         `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Response      *ScoreResponse `protobuf:"bytes,2,opt,name=response,proto3" json:"response,omitempty"`
+	Error         *ScoreError    `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScoreResult) Reset() {
+	*x = ScoreResult{}
+	mi := &file_kvscout_v1_score_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScoreResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScoreResult) ProtoMessage() {}
+
+func (x *ScoreResult) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_score_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScoreResult.ProtoReflect.Descriptor instead.
+func (*ScoreResult) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ScoreResult) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ScoreResult) GetResponse() *ScoreResponse {
+	if x != nil {
+		return x.Response
+	}
+	return nil
+}
+
+func (x *ScoreResult) GetError() *ScoreError {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+// ScoreError is an error of one request, as Score would have returned it.
+type ScoreError struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// gRPC status code. Never 0.
+	Code uint32 `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
+	// The reason that ErrorInfo would have, such as "UNKNOWN_MODEL".
+	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	// For people.
+	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	// How long to wait before another try. Absent: waiting does not help.
+	RetryAfter    *durationpb.Duration `protobuf:"bytes,4,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScoreError) Reset() {
+	*x = ScoreError{}
+	mi := &file_kvscout_v1_score_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScoreError) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScoreError) ProtoMessage() {}
+
+func (x *ScoreError) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_score_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScoreError.ProtoReflect.Descriptor instead.
+func (*ScoreError) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ScoreError) GetCode() uint32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *ScoreError) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ScoreError) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *ScoreError) GetRetryAfter() *durationpb.Duration {
+	if x != nil {
+		return x.RetryAfter
+	}
+	return nil
+}
+
+// ReportRoutedRequest says where a request was sent. Of score_id and prompt exactly one is set.
+type ReportRoutedRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required.
+	WorkerId string `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
+	// Data-parallel rank, from 0.
+	Rank uint32 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
+	// Of the answer by which it was routed.
+	ScoreId string `protobuf:"bytes,3,opt,name=score_id,json=scoreId,proto3" json:"score_id,omitempty"`
+	// The prompt, as tokens; hashes alone cannot be credited.
+	Prompt *PromptTarget `protobuf:"bytes,4,opt,name=prompt,proto3" json:"prompt,omitempty"`
+	// How long it is credited at most. Absent or 0: 10 s.
+	Ttl           *durationpb.Duration `protobuf:"bytes,5,opt,name=ttl,proto3" json:"ttl,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportRoutedRequest) Reset() {
+	*x = ReportRoutedRequest{}
+	mi := &file_kvscout_v1_score_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportRoutedRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportRoutedRequest) ProtoMessage() {}
+
+func (x *ReportRoutedRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_score_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportRoutedRequest.ProtoReflect.Descriptor instead.
+func (*ReportRoutedRequest) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ReportRoutedRequest) GetWorkerId() string {
+	if x != nil {
+		return x.WorkerId
+	}
+	return ""
+}
+
+func (x *ReportRoutedRequest) GetRank() uint32 {
+	if x != nil {
+		return x.Rank
+	}
+	return 0
+}
+
+func (x *ReportRoutedRequest) GetScoreId() string {
+	if x != nil {
+		return x.ScoreId
+	}
+	return ""
+}
+
+func (x *ReportRoutedRequest) GetPrompt() *PromptTarget {
+	if x != nil {
+		return x.Prompt
+	}
+	return nil
+}
+
+func (x *ReportRoutedRequest) GetTtl() *durationpb.Duration {
+	if x != nil {
+		return x.Ttl
+	}
+	return nil
+}
+
+// ReportRoutedResponse says what was credited.
+type ReportRoutedResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Tokens of the prompt's full blocks. 0: it has no full block.
+	CreditedTokens uint32 `protobuf:"varint,1,opt,name=credited_tokens,json=creditedTokens,proto3" json:"credited_tokens,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *ReportRoutedResponse) Reset() {
+	*x = ReportRoutedResponse{}
+	mi := &file_kvscout_v1_score_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportRoutedResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportRoutedResponse) ProtoMessage() {}
+
+func (x *ReportRoutedResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_score_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportRoutedResponse.ProtoReflect.Descriptor instead.
+func (*ReportRoutedResponse) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ReportRoutedResponse) GetCreditedTokens() uint32 {
+	if x != nil {
+		return x.CreditedTokens
+	}
+	return 0
+}
+
+// ReportOutcomeRequest is the engine's own word on one request.
+type ReportOutcomeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Required.
+	WorkerId string `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
+	// Data-parallel rank, from 0.
+	Rank uint32 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
+	// Of the answer that predicted it. Required.
+	ScoreId string `protobuf:"bytes,3,opt,name=score_id,json=scoreId,proto3" json:"score_id,omitempty"`
+	// Tokens in the prompt, as the engine counted them (usage.prompt_tokens). 0 is BAD_OUTCOME.
+	PromptTokens uint32 `protobuf:"varint,4,opt,name=prompt_tokens,json=promptTokens,proto3" json:"prompt_tokens,omitempty"`
+	// Prompt tokens that the engine took from its device (usage.prompt_tokens_details.cached_tokens, less what it took
+	// from slower tiers where it counts those too). 0 is a real number.
+	CachedTokens  uint32 `protobuf:"varint,5,opt,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportOutcomeRequest) Reset() {
+	*x = ReportOutcomeRequest{}
+	mi := &file_kvscout_v1_score_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportOutcomeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportOutcomeRequest) ProtoMessage() {}
+
+func (x *ReportOutcomeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_score_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportOutcomeRequest.ProtoReflect.Descriptor instead.
+func (*ReportOutcomeRequest) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ReportOutcomeRequest) GetWorkerId() string {
+	if x != nil {
+		return x.WorkerId
+	}
+	return ""
+}
+
+func (x *ReportOutcomeRequest) GetRank() uint32 {
+	if x != nil {
+		return x.Rank
+	}
+	return 0
+}
+
+func (x *ReportOutcomeRequest) GetScoreId() string {
+	if x != nil {
+		return x.ScoreId
+	}
+	return ""
+}
+
+func (x *ReportOutcomeRequest) GetPromptTokens() uint32 {
+	if x != nil {
+		return x.PromptTokens
+	}
+	return 0
+}
+
+func (x *ReportOutcomeRequest) GetCachedTokens() uint32 {
+	if x != nil {
+		return x.CachedTokens
+	}
+	return 0
+}
+
+// ReportOutcomeResponse says how the prediction compares.
+type ReportOutcomeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// reusable_tokens of the answer.
+	PredictedTokens uint32 `protobuf:"varint,1,opt,name=predicted_tokens,json=predictedTokens,proto3" json:"predicted_tokens,omitempty"`
+	// The worker's accuracy with this outcome.
+	Accuracy      *Accuracy `protobuf:"bytes,2,opt,name=accuracy,proto3" json:"accuracy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportOutcomeResponse) Reset() {
+	*x = ReportOutcomeResponse{}
+	mi := &file_kvscout_v1_score_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportOutcomeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportOutcomeResponse) ProtoMessage() {}
+
+func (x *ReportOutcomeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_score_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportOutcomeResponse.ProtoReflect.Descriptor instead.
+func (*ReportOutcomeResponse) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ReportOutcomeResponse) GetPredictedTokens() uint32 {
+	if x != nil {
+		return x.PredictedTokens
+	}
+	return 0
+}
+
+func (x *ReportOutcomeResponse) GetAccuracy() *Accuracy {
+	if x != nil {
+		return x.Accuracy
+	}
+	return nil
+}
+
 // RenderInfo tells how http_request became tokens.
 type RenderInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -460,7 +1165,7 @@ type RenderInfo struct {
 
 func (x *RenderInfo) Reset() {
 	*x = RenderInfo{}
-	mi := &file_kvscout_v1_score_proto_msgTypes[4]
+	mi := &file_kvscout_v1_score_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -472,7 +1177,7 @@ func (x *RenderInfo) String() string {
 func (*RenderInfo) ProtoMessage() {}
 
 func (x *RenderInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_score_proto_msgTypes[4]
+	mi := &file_kvscout_v1_score_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -485,7 +1190,7 @@ func (x *RenderInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenderInfo.ProtoReflect.Descriptor instead.
 func (*RenderInfo) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{4}
+	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RenderInfo) GetRenderer() string {
@@ -557,14 +1262,21 @@ type WorkerScore struct {
 	// is credited: zeros with a lower bound, HIDDEN_NAMESPACE, and a warning.
 	Bound *Bound `protobuf:"bytes,9,opt,name=bound,proto3" json:"bound,omitempty"`
 	// False: the index knows no such worker, and the zeros above say nothing of its cache.
-	Known         bool `protobuf:"varint,10,opt,name=known,proto3" json:"known,omitempty"`
+	Known bool `protobuf:"varint,10,opt,name=known,proto3" json:"known,omitempty"`
+	// Tokens beyond those of tiers that only ReportRouted announced and no event has confirmed yet. score counts them as
+	// lying on the device; held_tokens, reusable_tokens and bound know nothing of them. 0: none.
+	PredictedTokens uint32 `protobuf:"varint,50,opt,name=predicted_tokens,json=predictedTokens,proto3" json:"predicted_tokens,omitempty"`
+	// How its predictions compared with the engine's word. Absent: it is not flagged; SourceStats has it for all.
+	Flagged *Accuracy `protobuf:"bytes,51,opt,name=flagged,proto3" json:"flagged,omitempty"`
+	// Absent: explain was not asked for, or the worker holds no block of the prompt.
+	Explanation   *Explanation `protobuf:"bytes,52,opt,name=explanation,proto3" json:"explanation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WorkerScore) Reset() {
 	*x = WorkerScore{}
-	mi := &file_kvscout_v1_score_proto_msgTypes[5]
+	mi := &file_kvscout_v1_score_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -576,7 +1288,7 @@ func (x *WorkerScore) String() string {
 func (*WorkerScore) ProtoMessage() {}
 
 func (x *WorkerScore) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_score_proto_msgTypes[5]
+	mi := &file_kvscout_v1_score_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -589,7 +1301,7 @@ func (x *WorkerScore) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerScore.ProtoReflect.Descriptor instead.
 func (*WorkerScore) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{5}
+	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WorkerScore) GetWorkerId() string {
@@ -662,6 +1374,175 @@ func (x *WorkerScore) GetKnown() bool {
 	return false
 }
 
+func (x *WorkerScore) GetPredictedTokens() uint32 {
+	if x != nil {
+		return x.PredictedTokens
+	}
+	return 0
+}
+
+func (x *WorkerScore) GetFlagged() *Accuracy {
+	if x != nil {
+		return x.Flagged
+	}
+	return nil
+}
+
+func (x *WorkerScore) GetExplanation() *Explanation {
+	if x != nil {
+		return x.Explanation
+	}
+	return nil
+}
+
+// Explanation says why a match is as long as it is.
+type Explanation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One per KV-cache group and block size in which the worker holds blocks of the prompt.
+	Groups        []*GroupHolding `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Explanation) Reset() {
+	*x = Explanation{}
+	mi := &file_kvscout_v1_score_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Explanation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Explanation) ProtoMessage() {}
+
+func (x *Explanation) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_score_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Explanation.ProtoReflect.Descriptor instead.
+func (*Explanation) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Explanation) GetGroups() []*GroupHolding {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+// GroupHolding is what one KV-cache group of a worker holds of a prompt.
+type GroupHolding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The engine's number of the group. Absent: its events name none.
+	Group *uint32 `protobuf:"varint,1,opt,name=group,proto3,oneof" json:"group,omitempty"`
+	// "full_attention", "sliding_window", "mamba" and so on, as the events name it. Empty: they do not.
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Tokens per block.
+	BlockSize uint32 `protobuf:"varint,3,opt,name=block_size,json=blockSize,proto3" json:"block_size,omitempty"`
+	// Width of a sliding window in tokens. 0: none, or not announced.
+	Window uint32 `protobuf:"varint,4,opt,name=window,proto3" json:"window,omitempty"`
+	// Blocks held of the prompt, by the fastest tier that has them. What lies behind a hole is listed for groups that keep
+	// only a part of the blocks.
+	Runs []*BlockRun `protobuf:"bytes,5,rep,name=runs,proto3" json:"runs,omitempty"`
+	// Blocks from the prompt's first on, without a hole, on any tier that is credited. Groups that keep only a part of
+	// the blocks (windows, states) are not asked for more than their part.
+	LeadingBlocks uint32 `protobuf:"varint,6,opt,name=leading_blocks,json=leadingBlocks,proto3" json:"leading_blocks,omitempty"`
+	// Why it ended there.
+	End           MatchEnd `protobuf:"varint,7,opt,name=end,proto3,enum=kvscout.v1.MatchEnd" json:"end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GroupHolding) Reset() {
+	*x = GroupHolding{}
+	mi := &file_kvscout_v1_score_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GroupHolding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GroupHolding) ProtoMessage() {}
+
+func (x *GroupHolding) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_score_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GroupHolding.ProtoReflect.Descriptor instead.
+func (*GroupHolding) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *GroupHolding) GetGroup() uint32 {
+	if x != nil && x.Group != nil {
+		return *x.Group
+	}
+	return 0
+}
+
+func (x *GroupHolding) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *GroupHolding) GetBlockSize() uint32 {
+	if x != nil {
+		return x.BlockSize
+	}
+	return 0
+}
+
+func (x *GroupHolding) GetWindow() uint32 {
+	if x != nil {
+		return x.Window
+	}
+	return 0
+}
+
+func (x *GroupHolding) GetRuns() []*BlockRun {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *GroupHolding) GetLeadingBlocks() uint32 {
+	if x != nil {
+		return x.LeadingBlocks
+	}
+	return 0
+}
+
+func (x *GroupHolding) GetEnd() MatchEnd {
+	if x != nil {
+		return x.End
+	}
+	return MatchEnd_MATCH_END_UNSPECIFIED
+}
+
 // TierTokens is what one tier adds to a match.
 type TierTokens struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -674,7 +1555,7 @@ type TierTokens struct {
 
 func (x *TierTokens) Reset() {
 	*x = TierTokens{}
-	mi := &file_kvscout_v1_score_proto_msgTypes[6]
+	mi := &file_kvscout_v1_score_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -686,7 +1567,7 @@ func (x *TierTokens) String() string {
 func (*TierTokens) ProtoMessage() {}
 
 func (x *TierTokens) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_score_proto_msgTypes[6]
+	mi := &file_kvscout_v1_score_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -699,7 +1580,7 @@ func (x *TierTokens) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TierTokens.ProtoReflect.Descriptor instead.
 func (*TierTokens) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{6}
+	return file_kvscout_v1_score_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *TierTokens) GetTier() Tier {
@@ -721,7 +1602,7 @@ var File_kvscout_v1_score_proto protoreflect.FileDescriptor
 const file_kvscout_v1_score_proto_rawDesc = "" +
 	"\n" +
 	"\x16kvscout/v1/score.proto\x12\n" +
-	"kvscout.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kvscout/v1/types.proto\"\xd8\x04\n" +
+	"kvscout.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kvscout/v1/index.proto\x1a\x16kvscout/v1/types.proto\"\xbf\x05\n" +
 	"\fScoreRequest\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12*\n" +
 	"\x06tokens\x18\x02 \x01(\v2\x12.kvscout.v1.TokensR\x06tokens\x12:\n" +
@@ -741,7 +1622,12 @@ const file_kvscout_v1_score_proto_rawDesc = "" +
 	"\n" +
 	"adapter_id\x18\f \x01(\tR\tadapterId\x12#\n" +
 	"\rreturn_tokens\x18\r \x01(\bR\freturnTokens\x12&\n" +
-	"\fprompt_index\x18\x0e \x01(\rH\x00R\vpromptIndex\x88\x01\x01B\x0f\n" +
+	"\fprompt_index\x18\x0e \x01(\rH\x00R\vpromptIndex\x88\x01\x01\x12\x0e\n" +
+	"\x02id\x182 \x01(\tR\x02id\x12\x1f\n" +
+	"\vmax_workers\x183 \x01(\rR\n" +
+	"maxWorkers\x12\x18\n" +
+	"\aexplain\x184 \x01(\bR\aexplain\x12\x1a\n" +
+	"\bremember\x185 \x01(\bR\brememberB\x0f\n" +
 	"\r_prompt_index\"\xb1\x01\n" +
 	"\vHttpRequest\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
@@ -761,7 +1647,7 @@ const file_kvscout_v1_score_proto_rawDesc = "" +
 	"\x05_diskB\t\n" +
 	"\a_sharedB\n" +
 	"\n" +
-	"\b_unknown\"\xb5\x02\n" +
+	"\b_unknown\"\xb5\x03\n" +
 	"\rScoreResponse\x121\n" +
 	"\aworkers\x18\x01 \x03(\v2\x17.kvscout.v1.WorkerScoreR\aworkers\x12#\n" +
 	"\rprompt_tokens\x18\x02 \x01(\rR\fpromptTokens\x12.\n" +
@@ -769,7 +1655,46 @@ const file_kvscout_v1_score_proto_rawDesc = "" +
 	"\rindex_version\x18\x04 \x01(\x04R\findexVersion\x12\x1a\n" +
 	"\bwarnings\x18\x05 \x03(\tR\bwarnings\x12*\n" +
 	"\x06tokens\x18\x06 \x01(\v2\x12.kvscout.v1.TokensR\x06tokens\x12/\n" +
-	"\bfeatures\x18\a \x03(\v2\x13.kvscout.v1.FeatureR\bfeatures\"\xd6\x01\n" +
+	"\bfeatures\x18\a \x03(\v2\x13.kvscout.v1.FeatureR\bfeatures\x12\x19\n" +
+	"\bscore_id\x182 \x01(\tR\ascoreId\x12'\n" +
+	"\x0fworkers_omitted\x183 \x01(\rR\x0eworkersOmitted\x12:\n" +
+	"\fbest_outside\x184 \x01(\v2\x17.kvscout.v1.WorkerScoreR\vbestOutside\"I\n" +
+	"\x11ScoreBatchRequest\x124\n" +
+	"\brequests\x18\x01 \x03(\v2\x18.kvscout.v1.ScoreRequestR\brequests\"G\n" +
+	"\x12ScoreBatchResponse\x121\n" +
+	"\aresults\x18\x01 \x03(\v2\x17.kvscout.v1.ScoreResultR\aresults\"H\n" +
+	"\x12ScoreStreamRequest\x122\n" +
+	"\arequest\x18\x01 \x01(\v2\x18.kvscout.v1.ScoreRequestR\arequest\"F\n" +
+	"\x13ScoreStreamResponse\x12/\n" +
+	"\x06result\x18\x01 \x01(\v2\x17.kvscout.v1.ScoreResultR\x06result\"\x82\x01\n" +
+	"\vScoreResult\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x125\n" +
+	"\bresponse\x18\x02 \x01(\v2\x19.kvscout.v1.ScoreResponseR\bresponse\x12,\n" +
+	"\x05error\x18\x03 \x01(\v2\x16.kvscout.v1.ScoreErrorR\x05error\"\x8e\x01\n" +
+	"\n" +
+	"ScoreError\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\rR\x04code\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12:\n" +
+	"\vretry_after\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"retryAfter\"\xc0\x01\n" +
+	"\x13ReportRoutedRequest\x12\x1b\n" +
+	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x12\n" +
+	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x19\n" +
+	"\bscore_id\x18\x03 \x01(\tR\ascoreId\x120\n" +
+	"\x06prompt\x18\x04 \x01(\v2\x18.kvscout.v1.PromptTargetR\x06prompt\x12+\n" +
+	"\x03ttl\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"?\n" +
+	"\x14ReportRoutedResponse\x12'\n" +
+	"\x0fcredited_tokens\x18\x01 \x01(\rR\x0ecreditedTokens\"\xac\x01\n" +
+	"\x14ReportOutcomeRequest\x12\x1b\n" +
+	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x12\n" +
+	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x19\n" +
+	"\bscore_id\x18\x03 \x01(\tR\ascoreId\x12#\n" +
+	"\rprompt_tokens\x18\x04 \x01(\rR\fpromptTokens\x12#\n" +
+	"\rcached_tokens\x18\x05 \x01(\rR\fcachedTokens\"t\n" +
+	"\x15ReportOutcomeResponse\x12)\n" +
+	"\x10predicted_tokens\x18\x01 \x01(\rR\x0fpredictedTokens\x120\n" +
+	"\baccuracy\x18\x02 \x01(\v2\x14.kvscout.v1.AccuracyR\baccuracy\"\xd6\x01\n" +
 	"\n" +
 	"RenderInfo\x12\x1a\n" +
 	"\brenderer\x18\x01 \x01(\tR\brenderer\x12 \n" +
@@ -777,7 +1702,7 @@ const file_kvscout_v1_score_proto_rawDesc = "" +
 	"\bduration\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12\x16\n" +
 	"\x06cached\x18\x04 \x01(\bR\x06cached\x12\x18\n" +
 	"\aprompts\x18\x05 \x01(\rR\aprompts\x12!\n" +
-	"\fprompt_index\x18\x06 \x01(\rR\vpromptIndex\"\xdf\x02\n" +
+	"\fprompt_index\x18\x06 \x01(\rR\vpromptIndex\"\xf5\x03\n" +
 	"\vWorkerScore\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x1d\n" +
@@ -791,13 +1716,38 @@ const file_kvscout_v1_score_proto_rawDesc = "" +
 	"\tfreshness\x18\b \x01(\v2\x15.kvscout.v1.FreshnessR\tfreshness\x12'\n" +
 	"\x05bound\x18\t \x01(\v2\x11.kvscout.v1.BoundR\x05bound\x12\x14\n" +
 	"\x05known\x18\n" +
-	" \x01(\bR\x05known\"J\n" +
+	" \x01(\bR\x05known\x12)\n" +
+	"\x10predicted_tokens\x182 \x01(\rR\x0fpredictedTokens\x12.\n" +
+	"\aflagged\x183 \x01(\v2\x14.kvscout.v1.AccuracyR\aflagged\x129\n" +
+	"\vexplanation\x184 \x01(\v2\x17.kvscout.v1.ExplanationR\vexplanation\"?\n" +
+	"\vExplanation\x120\n" +
+	"\x06groups\x18\x01 \x03(\v2\x18.kvscout.v1.GroupHoldingR\x06groups\"\xf7\x01\n" +
+	"\fGroupHolding\x12\x19\n" +
+	"\x05group\x18\x01 \x01(\rH\x00R\x05group\x88\x01\x01\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x1d\n" +
+	"\n" +
+	"block_size\x18\x03 \x01(\rR\tblockSize\x12\x16\n" +
+	"\x06window\x18\x04 \x01(\rR\x06window\x12(\n" +
+	"\x04runs\x18\x05 \x03(\v2\x14.kvscout.v1.BlockRunR\x04runs\x12%\n" +
+	"\x0eleading_blocks\x18\x06 \x01(\rR\rleadingBlocks\x12&\n" +
+	"\x03end\x18\a \x01(\x0e2\x14.kvscout.v1.MatchEndR\x03endB\b\n" +
+	"\x06_group\"J\n" +
 	"\n" +
 	"TierTokens\x12$\n" +
 	"\x04tier\x18\x01 \x01(\x0e2\x10.kvscout.v1.TierR\x04tier\x12\x16\n" +
-	"\x06tokens\x18\x02 \x01(\rR\x06tokens2Q\n" +
+	"\x06tokens\x18\x02 \x01(\rR\x06tokens*o\n" +
+	"\bMatchEnd\x12\x19\n" +
+	"\x15MATCH_END_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10MATCH_END_PROMPT\x10\x01\x12\x16\n" +
+	"\x12MATCH_END_NOT_HELD\x10\x02\x12\x1a\n" +
+	"\x16MATCH_END_UNKNOWN_TIER\x10\x032\xa0\x03\n" +
 	"\fScoreService\x12A\n" +
-	"\x05Score\x12\x18.kvscout.v1.ScoreRequest\x1a\x19.kvscout.v1.ScoreResponse\"\x03\x90\x02\x01B5Z3github.com/kvscout/kvscout/gen/kvscout/v1;kvscoutv1b\x06proto3"
+	"\x05Score\x12\x18.kvscout.v1.ScoreRequest\x1a\x19.kvscout.v1.ScoreResponse\"\x03\x90\x02\x01\x12P\n" +
+	"\n" +
+	"ScoreBatch\x12\x1d.kvscout.v1.ScoreBatchRequest\x1a\x1e.kvscout.v1.ScoreBatchResponse\"\x03\x90\x02\x01\x12R\n" +
+	"\vScoreStream\x12\x1e.kvscout.v1.ScoreStreamRequest\x1a\x1f.kvscout.v1.ScoreStreamResponse(\x010\x01\x12Q\n" +
+	"\fReportRouted\x12\x1f.kvscout.v1.ReportRoutedRequest\x1a .kvscout.v1.ReportRoutedResponse\x12T\n" +
+	"\rReportOutcome\x12 .kvscout.v1.ReportOutcomeRequest\x1a!.kvscout.v1.ReportOutcomeResponseB5Z3github.com/kvscout/kvscout/gen/kvscout/v1;kvscoutv1b\x06proto3"
 
 var (
 	file_kvscout_v1_score_proto_rawDescOnce sync.Once
@@ -811,49 +1761,90 @@ func file_kvscout_v1_score_proto_rawDescGZIP() []byte {
 	return file_kvscout_v1_score_proto_rawDescData
 }
 
-var file_kvscout_v1_score_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_kvscout_v1_score_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_kvscout_v1_score_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_kvscout_v1_score_proto_goTypes = []any{
-	(*ScoreRequest)(nil),        // 0: kvscout.v1.ScoreRequest
-	(*HttpRequest)(nil),         // 1: kvscout.v1.HttpRequest
-	(*TierWeights)(nil),         // 2: kvscout.v1.TierWeights
-	(*ScoreResponse)(nil),       // 3: kvscout.v1.ScoreResponse
-	(*RenderInfo)(nil),          // 4: kvscout.v1.RenderInfo
-	(*WorkerScore)(nil),         // 5: kvscout.v1.WorkerScore
-	(*TierTokens)(nil),          // 6: kvscout.v1.TierTokens
-	nil,                         // 7: kvscout.v1.HttpRequest.HeadersEntry
-	(*Tokens)(nil),              // 8: kvscout.v1.Tokens
-	(*BlockHashes)(nil),         // 9: kvscout.v1.BlockHashes
-	(*Feature)(nil),             // 10: kvscout.v1.Feature
-	(Role)(0),                   // 11: kvscout.v1.Role
-	(*durationpb.Duration)(nil), // 12: google.protobuf.Duration
-	(*Freshness)(nil),           // 13: kvscout.v1.Freshness
-	(*Bound)(nil),               // 14: kvscout.v1.Bound
-	(Tier)(0),                   // 15: kvscout.v1.Tier
+	(MatchEnd)(0),                 // 0: kvscout.v1.MatchEnd
+	(*ScoreRequest)(nil),          // 1: kvscout.v1.ScoreRequest
+	(*HttpRequest)(nil),           // 2: kvscout.v1.HttpRequest
+	(*TierWeights)(nil),           // 3: kvscout.v1.TierWeights
+	(*ScoreResponse)(nil),         // 4: kvscout.v1.ScoreResponse
+	(*ScoreBatchRequest)(nil),     // 5: kvscout.v1.ScoreBatchRequest
+	(*ScoreBatchResponse)(nil),    // 6: kvscout.v1.ScoreBatchResponse
+	(*ScoreStreamRequest)(nil),    // 7: kvscout.v1.ScoreStreamRequest
+	(*ScoreStreamResponse)(nil),   // 8: kvscout.v1.ScoreStreamResponse
+	(*ScoreResult)(nil),           // 9: kvscout.v1.ScoreResult
+	(*ScoreError)(nil),            // 10: kvscout.v1.ScoreError
+	(*ReportRoutedRequest)(nil),   // 11: kvscout.v1.ReportRoutedRequest
+	(*ReportRoutedResponse)(nil),  // 12: kvscout.v1.ReportRoutedResponse
+	(*ReportOutcomeRequest)(nil),  // 13: kvscout.v1.ReportOutcomeRequest
+	(*ReportOutcomeResponse)(nil), // 14: kvscout.v1.ReportOutcomeResponse
+	(*RenderInfo)(nil),            // 15: kvscout.v1.RenderInfo
+	(*WorkerScore)(nil),           // 16: kvscout.v1.WorkerScore
+	(*Explanation)(nil),           // 17: kvscout.v1.Explanation
+	(*GroupHolding)(nil),          // 18: kvscout.v1.GroupHolding
+	(*TierTokens)(nil),            // 19: kvscout.v1.TierTokens
+	nil,                           // 20: kvscout.v1.HttpRequest.HeadersEntry
+	(*Tokens)(nil),                // 21: kvscout.v1.Tokens
+	(*BlockHashes)(nil),           // 22: kvscout.v1.BlockHashes
+	(*Feature)(nil),               // 23: kvscout.v1.Feature
+	(Role)(0),                     // 24: kvscout.v1.Role
+	(*durationpb.Duration)(nil),   // 25: google.protobuf.Duration
+	(*PromptTarget)(nil),          // 26: kvscout.v1.PromptTarget
+	(*Accuracy)(nil),              // 27: kvscout.v1.Accuracy
+	(*Freshness)(nil),             // 28: kvscout.v1.Freshness
+	(*Bound)(nil),                 // 29: kvscout.v1.Bound
+	(*BlockRun)(nil),              // 30: kvscout.v1.BlockRun
+	(Tier)(0),                     // 31: kvscout.v1.Tier
 }
 var file_kvscout_v1_score_proto_depIdxs = []int32{
-	8,  // 0: kvscout.v1.ScoreRequest.tokens:type_name -> kvscout.v1.Tokens
-	1,  // 1: kvscout.v1.ScoreRequest.http_request:type_name -> kvscout.v1.HttpRequest
-	9,  // 2: kvscout.v1.ScoreRequest.block_hashes:type_name -> kvscout.v1.BlockHashes
-	10, // 3: kvscout.v1.ScoreRequest.features:type_name -> kvscout.v1.Feature
-	11, // 4: kvscout.v1.ScoreRequest.role:type_name -> kvscout.v1.Role
-	2,  // 5: kvscout.v1.ScoreRequest.tier_weights:type_name -> kvscout.v1.TierWeights
-	7,  // 6: kvscout.v1.HttpRequest.headers:type_name -> kvscout.v1.HttpRequest.HeadersEntry
-	5,  // 7: kvscout.v1.ScoreResponse.workers:type_name -> kvscout.v1.WorkerScore
-	4,  // 8: kvscout.v1.ScoreResponse.render:type_name -> kvscout.v1.RenderInfo
-	8,  // 9: kvscout.v1.ScoreResponse.tokens:type_name -> kvscout.v1.Tokens
-	10, // 10: kvscout.v1.ScoreResponse.features:type_name -> kvscout.v1.Feature
-	12, // 11: kvscout.v1.RenderInfo.duration:type_name -> google.protobuf.Duration
-	6,  // 12: kvscout.v1.WorkerScore.tiers:type_name -> kvscout.v1.TierTokens
-	13, // 13: kvscout.v1.WorkerScore.freshness:type_name -> kvscout.v1.Freshness
-	14, // 14: kvscout.v1.WorkerScore.bound:type_name -> kvscout.v1.Bound
-	15, // 15: kvscout.v1.TierTokens.tier:type_name -> kvscout.v1.Tier
-	0,  // 16: kvscout.v1.ScoreService.Score:input_type -> kvscout.v1.ScoreRequest
-	3,  // 17: kvscout.v1.ScoreService.Score:output_type -> kvscout.v1.ScoreResponse
-	17, // [17:18] is the sub-list for method output_type
-	16, // [16:17] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	21, // 0: kvscout.v1.ScoreRequest.tokens:type_name -> kvscout.v1.Tokens
+	2,  // 1: kvscout.v1.ScoreRequest.http_request:type_name -> kvscout.v1.HttpRequest
+	22, // 2: kvscout.v1.ScoreRequest.block_hashes:type_name -> kvscout.v1.BlockHashes
+	23, // 3: kvscout.v1.ScoreRequest.features:type_name -> kvscout.v1.Feature
+	24, // 4: kvscout.v1.ScoreRequest.role:type_name -> kvscout.v1.Role
+	3,  // 5: kvscout.v1.ScoreRequest.tier_weights:type_name -> kvscout.v1.TierWeights
+	20, // 6: kvscout.v1.HttpRequest.headers:type_name -> kvscout.v1.HttpRequest.HeadersEntry
+	16, // 7: kvscout.v1.ScoreResponse.workers:type_name -> kvscout.v1.WorkerScore
+	15, // 8: kvscout.v1.ScoreResponse.render:type_name -> kvscout.v1.RenderInfo
+	21, // 9: kvscout.v1.ScoreResponse.tokens:type_name -> kvscout.v1.Tokens
+	23, // 10: kvscout.v1.ScoreResponse.features:type_name -> kvscout.v1.Feature
+	16, // 11: kvscout.v1.ScoreResponse.best_outside:type_name -> kvscout.v1.WorkerScore
+	1,  // 12: kvscout.v1.ScoreBatchRequest.requests:type_name -> kvscout.v1.ScoreRequest
+	9,  // 13: kvscout.v1.ScoreBatchResponse.results:type_name -> kvscout.v1.ScoreResult
+	1,  // 14: kvscout.v1.ScoreStreamRequest.request:type_name -> kvscout.v1.ScoreRequest
+	9,  // 15: kvscout.v1.ScoreStreamResponse.result:type_name -> kvscout.v1.ScoreResult
+	4,  // 16: kvscout.v1.ScoreResult.response:type_name -> kvscout.v1.ScoreResponse
+	10, // 17: kvscout.v1.ScoreResult.error:type_name -> kvscout.v1.ScoreError
+	25, // 18: kvscout.v1.ScoreError.retry_after:type_name -> google.protobuf.Duration
+	26, // 19: kvscout.v1.ReportRoutedRequest.prompt:type_name -> kvscout.v1.PromptTarget
+	25, // 20: kvscout.v1.ReportRoutedRequest.ttl:type_name -> google.protobuf.Duration
+	27, // 21: kvscout.v1.ReportOutcomeResponse.accuracy:type_name -> kvscout.v1.Accuracy
+	25, // 22: kvscout.v1.RenderInfo.duration:type_name -> google.protobuf.Duration
+	19, // 23: kvscout.v1.WorkerScore.tiers:type_name -> kvscout.v1.TierTokens
+	28, // 24: kvscout.v1.WorkerScore.freshness:type_name -> kvscout.v1.Freshness
+	29, // 25: kvscout.v1.WorkerScore.bound:type_name -> kvscout.v1.Bound
+	27, // 26: kvscout.v1.WorkerScore.flagged:type_name -> kvscout.v1.Accuracy
+	17, // 27: kvscout.v1.WorkerScore.explanation:type_name -> kvscout.v1.Explanation
+	18, // 28: kvscout.v1.Explanation.groups:type_name -> kvscout.v1.GroupHolding
+	30, // 29: kvscout.v1.GroupHolding.runs:type_name -> kvscout.v1.BlockRun
+	0,  // 30: kvscout.v1.GroupHolding.end:type_name -> kvscout.v1.MatchEnd
+	31, // 31: kvscout.v1.TierTokens.tier:type_name -> kvscout.v1.Tier
+	1,  // 32: kvscout.v1.ScoreService.Score:input_type -> kvscout.v1.ScoreRequest
+	5,  // 33: kvscout.v1.ScoreService.ScoreBatch:input_type -> kvscout.v1.ScoreBatchRequest
+	7,  // 34: kvscout.v1.ScoreService.ScoreStream:input_type -> kvscout.v1.ScoreStreamRequest
+	11, // 35: kvscout.v1.ScoreService.ReportRouted:input_type -> kvscout.v1.ReportRoutedRequest
+	13, // 36: kvscout.v1.ScoreService.ReportOutcome:input_type -> kvscout.v1.ReportOutcomeRequest
+	4,  // 37: kvscout.v1.ScoreService.Score:output_type -> kvscout.v1.ScoreResponse
+	6,  // 38: kvscout.v1.ScoreService.ScoreBatch:output_type -> kvscout.v1.ScoreBatchResponse
+	8,  // 39: kvscout.v1.ScoreService.ScoreStream:output_type -> kvscout.v1.ScoreStreamResponse
+	12, // 40: kvscout.v1.ScoreService.ReportRouted:output_type -> kvscout.v1.ReportRoutedResponse
+	14, // 41: kvscout.v1.ScoreService.ReportOutcome:output_type -> kvscout.v1.ReportOutcomeResponse
+	37, // [37:42] is the sub-list for method output_type
+	32, // [32:37] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_kvscout_v1_score_proto_init() }
@@ -861,21 +1852,24 @@ func file_kvscout_v1_score_proto_init() {
 	if File_kvscout_v1_score_proto != nil {
 		return
 	}
+	file_kvscout_v1_index_proto_init()
 	file_kvscout_v1_types_proto_init()
 	file_kvscout_v1_score_proto_msgTypes[0].OneofWrappers = []any{}
 	file_kvscout_v1_score_proto_msgTypes[2].OneofWrappers = []any{}
+	file_kvscout_v1_score_proto_msgTypes[17].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kvscout_v1_score_proto_rawDesc), len(file_kvscout_v1_score_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   8,
+			NumEnums:      1,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_kvscout_v1_score_proto_goTypes,
 		DependencyIndexes: file_kvscout_v1_score_proto_depIdxs,
+		EnumInfos:         file_kvscout_v1_score_proto_enumTypes,
 		MessageInfos:      file_kvscout_v1_score_proto_msgTypes,
 	}.Build()
 	File_kvscout_v1_score_proto = out.File

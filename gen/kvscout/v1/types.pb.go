@@ -400,6 +400,75 @@ func (BoundReason) EnumDescriptor() ([]byte, []int) {
 	return file_kvscout_v1_types_proto_rawDescGZIP(), []int{4}
 }
 
+// AccuracyCause is why a source's predictions are likely to miss.
+type AccuracyCause int32
+
+const (
+	// Not flagged.
+	AccuracyCause_ACCURACY_CAUSE_UNSPECIFIED AccuracyCause = 0
+	// Nothing points to a cause.
+	AccuracyCause_ACCURACY_CAUSE_UNKNOWN AccuracyCause = 1
+	// The engine reuses blocks of another size than its events tell or than was configured.
+	AccuracyCause_ACCURACY_CAUSE_BLOCK_SIZE AccuracyCause = 2
+	// The source holds these prompts under another cache salt or adapter than the requests name.
+	AccuracyCause_ACCURACY_CAUSE_NAMESPACE AccuracyCause = 3
+	// The engine counted other prompt lengths, or reused prompts that its events never announced as these tokens.
+	AccuracyCause_ACCURACY_CAUSE_TOKENIZER AccuracyCause = 4
+	// The engine keeps prompts apart that look alike in its events: it reuses less than is held.
+	AccuracyCause_ACCURACY_CAUSE_HIDDEN_NAMESPACE AccuracyCause = 5
+	// History is missing, so the engine reuses what was announced before or lost.
+	AccuracyCause_ACCURACY_CAUSE_HISTORY AccuracyCause = 6
+)
+
+// Enum value maps for AccuracyCause.
+var (
+	AccuracyCause_name = map[int32]string{
+		0: "ACCURACY_CAUSE_UNSPECIFIED",
+		1: "ACCURACY_CAUSE_UNKNOWN",
+		2: "ACCURACY_CAUSE_BLOCK_SIZE",
+		3: "ACCURACY_CAUSE_NAMESPACE",
+		4: "ACCURACY_CAUSE_TOKENIZER",
+		5: "ACCURACY_CAUSE_HIDDEN_NAMESPACE",
+		6: "ACCURACY_CAUSE_HISTORY",
+	}
+	AccuracyCause_value = map[string]int32{
+		"ACCURACY_CAUSE_UNSPECIFIED":      0,
+		"ACCURACY_CAUSE_UNKNOWN":          1,
+		"ACCURACY_CAUSE_BLOCK_SIZE":       2,
+		"ACCURACY_CAUSE_NAMESPACE":        3,
+		"ACCURACY_CAUSE_TOKENIZER":        4,
+		"ACCURACY_CAUSE_HIDDEN_NAMESPACE": 5,
+		"ACCURACY_CAUSE_HISTORY":          6,
+	}
+)
+
+func (x AccuracyCause) Enum() *AccuracyCause {
+	p := new(AccuracyCause)
+	*p = x
+	return p
+}
+
+func (x AccuracyCause) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AccuracyCause) Descriptor() protoreflect.EnumDescriptor {
+	return file_kvscout_v1_types_proto_enumTypes[5].Descriptor()
+}
+
+func (AccuracyCause) Type() protoreflect.EnumType {
+	return &file_kvscout_v1_types_proto_enumTypes[5]
+}
+
+func (x AccuracyCause) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AccuracyCause.Descriptor instead.
+func (AccuracyCause) EnumDescriptor() ([]byte, []int) {
+	return file_kvscout_v1_types_proto_rawDescGZIP(), []int{5}
+}
+
 // Freshness is the state of one source, as of the answer that carries it.
 type Freshness struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -710,6 +779,131 @@ func (x *Feature) GetLength() uint32 {
 	return 0
 }
 
+// Accuracy compares what was predicted of one source with what its engine reported by ReportOutcome. Counts are since
+// the source was registered.
+type Accuracy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Outcomes reported: equal, over and under together.
+	Outcomes uint64 `protobuf:"varint,1,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
+	// Predictions that the engine confirmed to the token; those that were more and less than it took.
+	Equal uint64 `protobuf:"varint,2,opt,name=equal,proto3" json:"equal,omitempty"`
+	Over  uint64 `protobuf:"varint,3,opt,name=over,proto3" json:"over,omitempty"`
+	Under uint64 `protobuf:"varint,4,opt,name=under,proto3" json:"under,omitempty"`
+	// Tokens that were predicted and not taken, and taken and not predicted.
+	OverTokens  uint64 `protobuf:"varint,5,opt,name=over_tokens,json=overTokens,proto3" json:"over_tokens,omitempty"`
+	UnderTokens uint64 `protobuf:"varint,6,opt,name=under_tokens,json=underTokens,proto3" json:"under_tokens,omitempty"`
+	// Exact answers that differ, and bounds that did not hold.
+	Wrong uint64 `protobuf:"varint,7,opt,name=wrong,proto3" json:"wrong,omitempty"`
+	// Share of equal ones among the last 64 outcomes, upper bounds that held left out. Absent: none yet.
+	Recent *float64 `protobuf:"fixed64,8,opt,name=recent,proto3,oneof" json:"recent,omitempty"`
+	// True: under half of at least 16 recent outcomes were equal. Do not trust the source's numbers.
+	Flagged bool `protobuf:"varint,9,opt,name=flagged,proto3" json:"flagged,omitempty"`
+	// The likely cause. Unspecified: it is not flagged.
+	Cause         AccuracyCause `protobuf:"varint,10,opt,name=cause,proto3,enum=kvscout.v1.AccuracyCause" json:"cause,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Accuracy) Reset() {
+	*x = Accuracy{}
+	mi := &file_kvscout_v1_types_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Accuracy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Accuracy) ProtoMessage() {}
+
+func (x *Accuracy) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_types_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Accuracy.ProtoReflect.Descriptor instead.
+func (*Accuracy) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_types_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Accuracy) GetOutcomes() uint64 {
+	if x != nil {
+		return x.Outcomes
+	}
+	return 0
+}
+
+func (x *Accuracy) GetEqual() uint64 {
+	if x != nil {
+		return x.Equal
+	}
+	return 0
+}
+
+func (x *Accuracy) GetOver() uint64 {
+	if x != nil {
+		return x.Over
+	}
+	return 0
+}
+
+func (x *Accuracy) GetUnder() uint64 {
+	if x != nil {
+		return x.Under
+	}
+	return 0
+}
+
+func (x *Accuracy) GetOverTokens() uint64 {
+	if x != nil {
+		return x.OverTokens
+	}
+	return 0
+}
+
+func (x *Accuracy) GetUnderTokens() uint64 {
+	if x != nil {
+		return x.UnderTokens
+	}
+	return 0
+}
+
+func (x *Accuracy) GetWrong() uint64 {
+	if x != nil {
+		return x.Wrong
+	}
+	return 0
+}
+
+func (x *Accuracy) GetRecent() float64 {
+	if x != nil && x.Recent != nil {
+		return *x.Recent
+	}
+	return 0
+}
+
+func (x *Accuracy) GetFlagged() bool {
+	if x != nil {
+		return x.Flagged
+	}
+	return false
+}
+
+func (x *Accuracy) GetCause() AccuracyCause {
+	if x != nil {
+		return x.Cause
+	}
+	return AccuracyCause_ACCURACY_CAUSE_UNSPECIFIED
+}
+
 var File_kvscout_v1_types_proto protoreflect.FileDescriptor
 
 const file_kvscout_v1_types_proto_rawDesc = "" +
@@ -738,7 +932,21 @@ const file_kvscout_v1_types_proto_rawDesc = "" +
 	"\bmodality\x18\x01 \x01(\tR\bmodality\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x16\n" +
 	"\x06offset\x18\x03 \x01(\rR\x06offset\x12\x16\n" +
-	"\x06length\x18\x04 \x01(\rR\x06length*n\n" +
+	"\x06length\x18\x04 \x01(\rR\x06length\"\xb3\x02\n" +
+	"\bAccuracy\x12\x1a\n" +
+	"\boutcomes\x18\x01 \x01(\x04R\boutcomes\x12\x14\n" +
+	"\x05equal\x18\x02 \x01(\x04R\x05equal\x12\x12\n" +
+	"\x04over\x18\x03 \x01(\x04R\x04over\x12\x14\n" +
+	"\x05under\x18\x04 \x01(\x04R\x05under\x12\x1f\n" +
+	"\vover_tokens\x18\x05 \x01(\x04R\n" +
+	"overTokens\x12!\n" +
+	"\funder_tokens\x18\x06 \x01(\x04R\vunderTokens\x12\x14\n" +
+	"\x05wrong\x18\a \x01(\x04R\x05wrong\x12\x1b\n" +
+	"\x06recent\x18\b \x01(\x01H\x00R\x06recent\x88\x01\x01\x12\x18\n" +
+	"\aflagged\x18\t \x01(\bR\aflagged\x12/\n" +
+	"\x05cause\x18\n" +
+	" \x01(\x0e2\x19.kvscout.v1.AccuracyCauseR\x05causeB\t\n" +
+	"\a_recent*n\n" +
 	"\x04Tier\x12\x14\n" +
 	"\x10TIER_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vTIER_DEVICE\x10\x01\x12\r\n" +
@@ -786,7 +994,15 @@ const file_kvscout_v1_types_proto_rawDesc = "" +
 	"\x13BOUND_REASON_BEHIND\x10\x10\x12 \n" +
 	"\x1cBOUND_REASON_TIERS_UNCLEARED\x10\x11\x12\x1f\n" +
 	"\x1bBOUND_REASON_RENDER_DIFFERS\x10\x18\x12\x18\n" +
-	"\x14BOUND_REASON_RESUMED\x10 B5Z3github.com/kvscout/kvscout/gen/kvscout/v1;kvscoutv1b\x06proto3"
+	"\x14BOUND_REASON_RESUMED\x10 *\xe7\x01\n" +
+	"\rAccuracyCause\x12\x1e\n" +
+	"\x1aACCURACY_CAUSE_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16ACCURACY_CAUSE_UNKNOWN\x10\x01\x12\x1d\n" +
+	"\x19ACCURACY_CAUSE_BLOCK_SIZE\x10\x02\x12\x1c\n" +
+	"\x18ACCURACY_CAUSE_NAMESPACE\x10\x03\x12\x1c\n" +
+	"\x18ACCURACY_CAUSE_TOKENIZER\x10\x04\x12#\n" +
+	"\x1fACCURACY_CAUSE_HIDDEN_NAMESPACE\x10\x05\x12\x1a\n" +
+	"\x16ACCURACY_CAUSE_HISTORY\x10\x06B5Z3github.com/kvscout/kvscout/gen/kvscout/v1;kvscoutv1b\x06proto3"
 
 var (
 	file_kvscout_v1_types_proto_rawDescOnce sync.Once
@@ -800,29 +1016,32 @@ func file_kvscout_v1_types_proto_rawDescGZIP() []byte {
 	return file_kvscout_v1_types_proto_rawDescData
 }
 
-var file_kvscout_v1_types_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_kvscout_v1_types_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_kvscout_v1_types_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_kvscout_v1_types_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_kvscout_v1_types_proto_goTypes = []any{
 	(Tier)(0),           // 0: kvscout.v1.Tier
 	(Role)(0),           // 1: kvscout.v1.Role
 	(FreshnessState)(0), // 2: kvscout.v1.FreshnessState
 	(BoundKind)(0),      // 3: kvscout.v1.BoundKind
 	(BoundReason)(0),    // 4: kvscout.v1.BoundReason
-	(*Freshness)(nil),   // 5: kvscout.v1.Freshness
-	(*Bound)(nil),       // 6: kvscout.v1.Bound
-	(*Tokens)(nil),      // 7: kvscout.v1.Tokens
-	(*BlockHashes)(nil), // 8: kvscout.v1.BlockHashes
-	(*Feature)(nil),     // 9: kvscout.v1.Feature
+	(AccuracyCause)(0),  // 5: kvscout.v1.AccuracyCause
+	(*Freshness)(nil),   // 6: kvscout.v1.Freshness
+	(*Bound)(nil),       // 7: kvscout.v1.Bound
+	(*Tokens)(nil),      // 8: kvscout.v1.Tokens
+	(*BlockHashes)(nil), // 9: kvscout.v1.BlockHashes
+	(*Feature)(nil),     // 10: kvscout.v1.Feature
+	(*Accuracy)(nil),    // 11: kvscout.v1.Accuracy
 }
 var file_kvscout_v1_types_proto_depIdxs = []int32{
 	2, // 0: kvscout.v1.Freshness.state:type_name -> kvscout.v1.FreshnessState
 	3, // 1: kvscout.v1.Bound.kind:type_name -> kvscout.v1.BoundKind
 	4, // 2: kvscout.v1.Bound.reasons:type_name -> kvscout.v1.BoundReason
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	5, // 3: kvscout.v1.Accuracy.cause:type_name -> kvscout.v1.AccuracyCause
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_kvscout_v1_types_proto_init() }
@@ -831,13 +1050,14 @@ func file_kvscout_v1_types_proto_init() {
 		return
 	}
 	file_kvscout_v1_types_proto_msgTypes[0].OneofWrappers = []any{}
+	file_kvscout_v1_types_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kvscout_v1_types_proto_rawDesc), len(file_kvscout_v1_types_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   5,
+			NumEnums:      6,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

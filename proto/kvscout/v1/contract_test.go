@@ -57,9 +57,10 @@ func TestScoreRequest_BadIdsCanBeSeen(t *testing.T) {
 // Connect GET is offered only for methods marked without side effects.
 func TestMethods_WithoutSideEffects(t *testing.T) {
 	want := map[string]bool{
-		"Score": true, "Render": true,
+		"Score": true, "ScoreBatch": true, "ScoreStream": false, "ReportRouted": false, "ReportOutcome": false, "Render": true,
 		"RegisterWorker": false, "DeregisterWorker": false, "ResetWorker": false, "ListWorkers": true,
 		"GetStats": true, "StreamStats": false, "Inspect": true, "Publish": false,
+		"Dump": false, "Clear": false,
 	}
 	got := make(map[string]bool)
 	for _, file := range []protoreflect.FileDescriptor{kvscoutv1.File_kvscout_v1_score_proto, kvscoutv1.File_kvscout_v1_index_proto, kvscoutv1.File_kvscout_v1_render_proto} {

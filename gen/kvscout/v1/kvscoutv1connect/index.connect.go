@@ -54,6 +54,10 @@ const (
 	IndexServiceInspectProcedure = "/kvscout.v1.IndexService/Inspect"
 	// IndexServicePublishProcedure is the fully-qualified name of the IndexService's Publish RPC.
 	IndexServicePublishProcedure = "/kvscout.v1.IndexService/Publish"
+	// IndexServiceDumpProcedure is the fully-qualified name of the IndexService's Dump RPC.
+	IndexServiceDumpProcedure = "/kvscout.v1.IndexService/Dump"
+	// IndexServiceClearProcedure is the fully-qualified name of the IndexService's Clear RPC.
+	IndexServiceClearProcedure = "/kvscout.v1.IndexService/Clear"
 )
 
 // IndexServiceClient is a client for the kvscout.v1.IndexService service.
@@ -100,6 +104,16 @@ type IndexServiceClient interface {
 	// HAS_ENDPOINT (the rank is listened to by ZMQ). RESOURCE_EXHAUSTED: TOO_MANY_BATCHES, BATCH_TOO_LARGE (nothing of
 	// the call was applied), OVERLOADED.
 	Publish(context.Context, *connect.Request[v1.PublishRequest]) (*connect.Response[v1.PublishResponse], error)
+	// Dump sends what every source holds, as of one moment for each source, for debugging and for tools; salts and tokens
+	// are in none of it. It ends with the last source, or when the server shuts down (UNAVAILABLE: NOT_READY).
+	//
+	// NOT_FOUND: UNKNOWN_WORKER, UNKNOWN_RANK. RESOURCE_EXHAUSTED: OVERLOADED (too many streams).
+	Dump(context.Context, *connect.Request[v1.DumpRequest]) (*connect.ServerStreamForClient[v1.DumpResponse], error)
+	// Clear forgets what a worker, a rank of it, or every worker in a model's namespace holds. The engine is not told and
+	// may hold it still, so answers about it are lower bounds (HISTORY_MISSING) until it clears its cache.
+	//
+	// INVALID_ARGUMENT: NO_TARGET, TWO_TARGETS. NOT_FOUND: UNKNOWN_WORKER, UNKNOWN_RANK, UNKNOWN_MODEL.
+	Clear(context.Context, *connect.Request[v1.ClearRequest]) (*connect.Response[v1.ClearResponse], error)
 }
 
 // NewIndexServiceClient constructs a client for the kvscout.v1.IndexService service. By default, it
@@ -164,6 +178,18 @@ func NewIndexServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(indexServiceMethods.ByName("Publish")),
 			connect.WithClientOptions(opts...),
 		),
+		dump: connect.NewClient[v1.DumpRequest, v1.DumpResponse](
+			httpClient,
+			baseURL+IndexServiceDumpProcedure,
+			connect.WithSchema(indexServiceMethods.ByName("Dump")),
+			connect.WithClientOptions(opts...),
+		),
+		clear: connect.NewClient[v1.ClearRequest, v1.ClearResponse](
+			httpClient,
+			baseURL+IndexServiceClearProcedure,
+			connect.WithSchema(indexServiceMethods.ByName("Clear")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -177,6 +203,8 @@ type indexServiceClient struct {
 	streamStats      *connect.Client[v1.StreamStatsRequest, v1.StreamStatsResponse]
 	inspect          *connect.Client[v1.InspectRequest, v1.InspectResponse]
 	publish          *connect.Client[v1.PublishRequest, v1.PublishResponse]
+	dump             *connect.Client[v1.DumpRequest, v1.DumpResponse]
+	clear            *connect.Client[v1.ClearRequest, v1.ClearResponse]
 }
 
 // RegisterWorker calls kvscout.v1.IndexService.RegisterWorker.
@@ -217,6 +245,16 @@ func (c *indexServiceClient) Inspect(ctx context.Context, req *connect.Request[v
 // Publish calls kvscout.v1.IndexService.Publish.
 func (c *indexServiceClient) Publish(ctx context.Context, req *connect.Request[v1.PublishRequest]) (*connect.Response[v1.PublishResponse], error) {
 	return c.publish.CallUnary(ctx, req)
+}
+
+// Dump calls kvscout.v1.IndexService.Dump.
+func (c *indexServiceClient) Dump(ctx context.Context, req *connect.Request[v1.DumpRequest]) (*connect.ServerStreamForClient[v1.DumpResponse], error) {
+	return c.dump.CallServerStream(ctx, req)
+}
+
+// Clear calls kvscout.v1.IndexService.Clear.
+func (c *indexServiceClient) Clear(ctx context.Context, req *connect.Request[v1.ClearRequest]) (*connect.Response[v1.ClearResponse], error) {
+	return c.clear.CallUnary(ctx, req)
 }
 
 // IndexServiceHandler is an implementation of the kvscout.v1.IndexService service.
@@ -263,6 +301,16 @@ type IndexServiceHandler interface {
 	// HAS_ENDPOINT (the rank is listened to by ZMQ). RESOURCE_EXHAUSTED: TOO_MANY_BATCHES, BATCH_TOO_LARGE (nothing of
 	// the call was applied), OVERLOADED.
 	Publish(context.Context, *connect.Request[v1.PublishRequest]) (*connect.Response[v1.PublishResponse], error)
+	// Dump sends what every source holds, as of one moment for each source, for debugging and for tools; salts and tokens
+	// are in none of it. It ends with the last source, or when the server shuts down (UNAVAILABLE: NOT_READY).
+	//
+	// NOT_FOUND: UNKNOWN_WORKER, UNKNOWN_RANK. RESOURCE_EXHAUSTED: OVERLOADED (too many streams).
+	Dump(context.Context, *connect.Request[v1.DumpRequest], *connect.ServerStream[v1.DumpResponse]) error
+	// Clear forgets what a worker, a rank of it, or every worker in a model's namespace holds. The engine is not told and
+	// may hold it still, so answers about it are lower bounds (HISTORY_MISSING) until it clears its cache.
+	//
+	// INVALID_ARGUMENT: NO_TARGET, TWO_TARGETS. NOT_FOUND: UNKNOWN_WORKER, UNKNOWN_RANK, UNKNOWN_MODEL.
+	Clear(context.Context, *connect.Request[v1.ClearRequest]) (*connect.Response[v1.ClearResponse], error)
 }
 
 // NewIndexServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -323,6 +371,18 @@ func NewIndexServiceHandler(svc IndexServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(indexServiceMethods.ByName("Publish")),
 		connect.WithHandlerOptions(opts...),
 	)
+	indexServiceDumpHandler := connect.NewServerStreamHandler(
+		IndexServiceDumpProcedure,
+		svc.Dump,
+		connect.WithSchema(indexServiceMethods.ByName("Dump")),
+		connect.WithHandlerOptions(opts...),
+	)
+	indexServiceClearHandler := connect.NewUnaryHandler(
+		IndexServiceClearProcedure,
+		svc.Clear,
+		connect.WithSchema(indexServiceMethods.ByName("Clear")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/kvscout.v1.IndexService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case IndexServiceRegisterWorkerProcedure:
@@ -341,6 +401,10 @@ func NewIndexServiceHandler(svc IndexServiceHandler, opts ...connect.HandlerOpti
 			indexServiceInspectHandler.ServeHTTP(w, r)
 		case IndexServicePublishProcedure:
 			indexServicePublishHandler.ServeHTTP(w, r)
+		case IndexServiceDumpProcedure:
+			indexServiceDumpHandler.ServeHTTP(w, r)
+		case IndexServiceClearProcedure:
+			indexServiceClearHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -380,4 +444,12 @@ func (UnimplementedIndexServiceHandler) Inspect(context.Context, *connect.Reques
 
 func (UnimplementedIndexServiceHandler) Publish(context.Context, *connect.Request[v1.PublishRequest]) (*connect.Response[v1.PublishResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("kvscout.v1.IndexService.Publish is not implemented"))
+}
+
+func (UnimplementedIndexServiceHandler) Dump(context.Context, *connect.Request[v1.DumpRequest], *connect.ServerStream[v1.DumpResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("kvscout.v1.IndexService.Dump is not implemented"))
+}
+
+func (UnimplementedIndexServiceHandler) Clear(context.Context, *connect.Request[v1.ClearRequest]) (*connect.Response[v1.ClearResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("kvscout.v1.IndexService.Clear is not implemented"))
 }

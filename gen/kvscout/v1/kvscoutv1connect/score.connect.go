@@ -35,6 +35,17 @@ const (
 const (
 	// ScoreServiceScoreProcedure is the fully-qualified name of the ScoreService's Score RPC.
 	ScoreServiceScoreProcedure = "/kvscout.v1.ScoreService/Score"
+	// ScoreServiceScoreBatchProcedure is the fully-qualified name of the ScoreService's ScoreBatch RPC.
+	ScoreServiceScoreBatchProcedure = "/kvscout.v1.ScoreService/ScoreBatch"
+	// ScoreServiceScoreStreamProcedure is the fully-qualified name of the ScoreService's ScoreStream
+	// RPC.
+	ScoreServiceScoreStreamProcedure = "/kvscout.v1.ScoreService/ScoreStream"
+	// ScoreServiceReportRoutedProcedure is the fully-qualified name of the ScoreService's ReportRouted
+	// RPC.
+	ScoreServiceReportRoutedProcedure = "/kvscout.v1.ScoreService/ReportRouted"
+	// ScoreServiceReportOutcomeProcedure is the fully-qualified name of the ScoreService's
+	// ReportOutcome RPC.
+	ScoreServiceReportOutcomeProcedure = "/kvscout.v1.ScoreService/ReportOutcome"
 )
 
 // ScoreServiceClient is a client for the kvscout.v1.ScoreService service.
@@ -59,6 +70,32 @@ type ScoreServiceClient interface {
 	// RESOURCE_EXHAUSTED: PROMPT_TOO_LONG, BODY_TOO_LARGE (for the renderer), TOO_MANY_CANDIDATES, OVERLOADED.
 	// UNAVAILABLE: RENDERER_DOWN, NOT_READY. DEADLINE_EXCEEDED: the caller's deadline or the renderer's.
 	Score(context.Context, *connect.Request[v1.ScoreRequest]) (*connect.Response[v1.ScoreResponse], error)
+	// ScoreBatch rates the candidates of several requests, each as Score would: one that fails costs itself alone.
+	//
+	// INVALID_ARGUMENT: NO_REQUESTS. RESOURCE_EXHAUSTED: TOO_MANY_REQUESTS (over 256), OVERLOADED.
+	ScoreBatch(context.Context, *connect.Request[v1.ScoreBatchRequest]) (*connect.Response[v1.ScoreBatchResponse], error)
+	// ScoreStream rates the candidates of each request as it comes. Answers carry the request's id and come in any order;
+	// one that fails costs itself alone. While 64 requests of a stream are under way no further one is read. When the
+	// server shuts down the requests under way are answered, and the stream ends with NOT_READY.
+	//
+	// RESOURCE_EXHAUSTED: OVERLOADED (too many streams). UNAVAILABLE: NOT_READY.
+	ScoreStream(context.Context) *connect.BidiStreamForClient[v1.ScoreStreamRequest, v1.ScoreStreamResponse]
+	// ReportRouted says that a request was sent to a worker, which is credited with its prompt at once, as
+	// predicted_tokens, until its events confirm that, its engine restarts, or ttl has passed.
+	//
+	// INVALID_ARGUMENT: BAD_WORKER (no worker_id), BAD_TTL (negative, or over 5 min), NO_PROMPT (neither score_id nor
+	// prompt), TWO_PROMPTS, and for a prompt the reasons of Score. NOT_FOUND: UNKNOWN_WORKER, UNKNOWN_RANK, UNKNOWN_SCORE
+	// (never given, or too long ago), UNKNOWN_MODEL. FAILED_PRECONDITION: NOT_CREDITABLE (a prompt known by its hashes
+	// only, another model than the worker's, or one of which the worker's events could not confirm anything; the message
+	// says which). RESOURCE_EXHAUSTED: PROMPT_TOO_LONG, OVERLOADED (too many reports wait to be confirmed).
+	ReportRouted(context.Context, *connect.Request[v1.ReportRoutedRequest]) (*connect.Response[v1.ReportRoutedResponse], error)
+	// ReportOutcome says what the engine itself says of a request that it has run. What Score had said of that worker is
+	// compared with it and counted.
+	//
+	// INVALID_ARGUMENT: BAD_WORKER (no worker_id), NO_SCORE_ID, BAD_OUTCOME (more cached than prompt tokens, or no prompt
+	// tokens). NOT_FOUND: UNKNOWN_SCORE, UNKNOWN_WORKER (the score did not rate it), UNKNOWN_RANK. Each outcome of a score
+	// and worker counts once: FAILED_PRECONDITION: ALREADY_REPORTED.
+	ReportOutcome(context.Context, *connect.Request[v1.ReportOutcomeRequest]) (*connect.Response[v1.ReportOutcomeResponse], error)
 }
 
 // NewScoreServiceClient constructs a client for the kvscout.v1.ScoreService service. By default, it
@@ -79,17 +116,66 @@ func NewScoreServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		scoreBatch: connect.NewClient[v1.ScoreBatchRequest, v1.ScoreBatchResponse](
+			httpClient,
+			baseURL+ScoreServiceScoreBatchProcedure,
+			connect.WithSchema(scoreServiceMethods.ByName("ScoreBatch")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		scoreStream: connect.NewClient[v1.ScoreStreamRequest, v1.ScoreStreamResponse](
+			httpClient,
+			baseURL+ScoreServiceScoreStreamProcedure,
+			connect.WithSchema(scoreServiceMethods.ByName("ScoreStream")),
+			connect.WithClientOptions(opts...),
+		),
+		reportRouted: connect.NewClient[v1.ReportRoutedRequest, v1.ReportRoutedResponse](
+			httpClient,
+			baseURL+ScoreServiceReportRoutedProcedure,
+			connect.WithSchema(scoreServiceMethods.ByName("ReportRouted")),
+			connect.WithClientOptions(opts...),
+		),
+		reportOutcome: connect.NewClient[v1.ReportOutcomeRequest, v1.ReportOutcomeResponse](
+			httpClient,
+			baseURL+ScoreServiceReportOutcomeProcedure,
+			connect.WithSchema(scoreServiceMethods.ByName("ReportOutcome")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // scoreServiceClient implements ScoreServiceClient.
 type scoreServiceClient struct {
-	score *connect.Client[v1.ScoreRequest, v1.ScoreResponse]
+	score         *connect.Client[v1.ScoreRequest, v1.ScoreResponse]
+	scoreBatch    *connect.Client[v1.ScoreBatchRequest, v1.ScoreBatchResponse]
+	scoreStream   *connect.Client[v1.ScoreStreamRequest, v1.ScoreStreamResponse]
+	reportRouted  *connect.Client[v1.ReportRoutedRequest, v1.ReportRoutedResponse]
+	reportOutcome *connect.Client[v1.ReportOutcomeRequest, v1.ReportOutcomeResponse]
 }
 
 // Score calls kvscout.v1.ScoreService.Score.
 func (c *scoreServiceClient) Score(ctx context.Context, req *connect.Request[v1.ScoreRequest]) (*connect.Response[v1.ScoreResponse], error) {
 	return c.score.CallUnary(ctx, req)
+}
+
+// ScoreBatch calls kvscout.v1.ScoreService.ScoreBatch.
+func (c *scoreServiceClient) ScoreBatch(ctx context.Context, req *connect.Request[v1.ScoreBatchRequest]) (*connect.Response[v1.ScoreBatchResponse], error) {
+	return c.scoreBatch.CallUnary(ctx, req)
+}
+
+// ScoreStream calls kvscout.v1.ScoreService.ScoreStream.
+func (c *scoreServiceClient) ScoreStream(ctx context.Context) *connect.BidiStreamForClient[v1.ScoreStreamRequest, v1.ScoreStreamResponse] {
+	return c.scoreStream.CallBidiStream(ctx)
+}
+
+// ReportRouted calls kvscout.v1.ScoreService.ReportRouted.
+func (c *scoreServiceClient) ReportRouted(ctx context.Context, req *connect.Request[v1.ReportRoutedRequest]) (*connect.Response[v1.ReportRoutedResponse], error) {
+	return c.reportRouted.CallUnary(ctx, req)
+}
+
+// ReportOutcome calls kvscout.v1.ScoreService.ReportOutcome.
+func (c *scoreServiceClient) ReportOutcome(ctx context.Context, req *connect.Request[v1.ReportOutcomeRequest]) (*connect.Response[v1.ReportOutcomeResponse], error) {
+	return c.reportOutcome.CallUnary(ctx, req)
 }
 
 // ScoreServiceHandler is an implementation of the kvscout.v1.ScoreService service.
@@ -114,6 +200,32 @@ type ScoreServiceHandler interface {
 	// RESOURCE_EXHAUSTED: PROMPT_TOO_LONG, BODY_TOO_LARGE (for the renderer), TOO_MANY_CANDIDATES, OVERLOADED.
 	// UNAVAILABLE: RENDERER_DOWN, NOT_READY. DEADLINE_EXCEEDED: the caller's deadline or the renderer's.
 	Score(context.Context, *connect.Request[v1.ScoreRequest]) (*connect.Response[v1.ScoreResponse], error)
+	// ScoreBatch rates the candidates of several requests, each as Score would: one that fails costs itself alone.
+	//
+	// INVALID_ARGUMENT: NO_REQUESTS. RESOURCE_EXHAUSTED: TOO_MANY_REQUESTS (over 256), OVERLOADED.
+	ScoreBatch(context.Context, *connect.Request[v1.ScoreBatchRequest]) (*connect.Response[v1.ScoreBatchResponse], error)
+	// ScoreStream rates the candidates of each request as it comes. Answers carry the request's id and come in any order;
+	// one that fails costs itself alone. While 64 requests of a stream are under way no further one is read. When the
+	// server shuts down the requests under way are answered, and the stream ends with NOT_READY.
+	//
+	// RESOURCE_EXHAUSTED: OVERLOADED (too many streams). UNAVAILABLE: NOT_READY.
+	ScoreStream(context.Context, *connect.BidiStream[v1.ScoreStreamRequest, v1.ScoreStreamResponse]) error
+	// ReportRouted says that a request was sent to a worker, which is credited with its prompt at once, as
+	// predicted_tokens, until its events confirm that, its engine restarts, or ttl has passed.
+	//
+	// INVALID_ARGUMENT: BAD_WORKER (no worker_id), BAD_TTL (negative, or over 5 min), NO_PROMPT (neither score_id nor
+	// prompt), TWO_PROMPTS, and for a prompt the reasons of Score. NOT_FOUND: UNKNOWN_WORKER, UNKNOWN_RANK, UNKNOWN_SCORE
+	// (never given, or too long ago), UNKNOWN_MODEL. FAILED_PRECONDITION: NOT_CREDITABLE (a prompt known by its hashes
+	// only, another model than the worker's, or one of which the worker's events could not confirm anything; the message
+	// says which). RESOURCE_EXHAUSTED: PROMPT_TOO_LONG, OVERLOADED (too many reports wait to be confirmed).
+	ReportRouted(context.Context, *connect.Request[v1.ReportRoutedRequest]) (*connect.Response[v1.ReportRoutedResponse], error)
+	// ReportOutcome says what the engine itself says of a request that it has run. What Score had said of that worker is
+	// compared with it and counted.
+	//
+	// INVALID_ARGUMENT: BAD_WORKER (no worker_id), NO_SCORE_ID, BAD_OUTCOME (more cached than prompt tokens, or no prompt
+	// tokens). NOT_FOUND: UNKNOWN_SCORE, UNKNOWN_WORKER (the score did not rate it), UNKNOWN_RANK. Each outcome of a score
+	// and worker counts once: FAILED_PRECONDITION: ALREADY_REPORTED.
+	ReportOutcome(context.Context, *connect.Request[v1.ReportOutcomeRequest]) (*connect.Response[v1.ReportOutcomeResponse], error)
 }
 
 // NewScoreServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -130,10 +242,43 @@ func NewScoreServiceHandler(svc ScoreServiceHandler, opts ...connect.HandlerOpti
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	scoreServiceScoreBatchHandler := connect.NewUnaryHandler(
+		ScoreServiceScoreBatchProcedure,
+		svc.ScoreBatch,
+		connect.WithSchema(scoreServiceMethods.ByName("ScoreBatch")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	scoreServiceScoreStreamHandler := connect.NewBidiStreamHandler(
+		ScoreServiceScoreStreamProcedure,
+		svc.ScoreStream,
+		connect.WithSchema(scoreServiceMethods.ByName("ScoreStream")),
+		connect.WithHandlerOptions(opts...),
+	)
+	scoreServiceReportRoutedHandler := connect.NewUnaryHandler(
+		ScoreServiceReportRoutedProcedure,
+		svc.ReportRouted,
+		connect.WithSchema(scoreServiceMethods.ByName("ReportRouted")),
+		connect.WithHandlerOptions(opts...),
+	)
+	scoreServiceReportOutcomeHandler := connect.NewUnaryHandler(
+		ScoreServiceReportOutcomeProcedure,
+		svc.ReportOutcome,
+		connect.WithSchema(scoreServiceMethods.ByName("ReportOutcome")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/kvscout.v1.ScoreService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ScoreServiceScoreProcedure:
 			scoreServiceScoreHandler.ServeHTTP(w, r)
+		case ScoreServiceScoreBatchProcedure:
+			scoreServiceScoreBatchHandler.ServeHTTP(w, r)
+		case ScoreServiceScoreStreamProcedure:
+			scoreServiceScoreStreamHandler.ServeHTTP(w, r)
+		case ScoreServiceReportRoutedProcedure:
+			scoreServiceReportRoutedHandler.ServeHTTP(w, r)
+		case ScoreServiceReportOutcomeProcedure:
+			scoreServiceReportOutcomeHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -145,4 +290,20 @@ type UnimplementedScoreServiceHandler struct{}
 
 func (UnimplementedScoreServiceHandler) Score(context.Context, *connect.Request[v1.ScoreRequest]) (*connect.Response[v1.ScoreResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("kvscout.v1.ScoreService.Score is not implemented"))
+}
+
+func (UnimplementedScoreServiceHandler) ScoreBatch(context.Context, *connect.Request[v1.ScoreBatchRequest]) (*connect.Response[v1.ScoreBatchResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("kvscout.v1.ScoreService.ScoreBatch is not implemented"))
+}
+
+func (UnimplementedScoreServiceHandler) ScoreStream(context.Context, *connect.BidiStream[v1.ScoreStreamRequest, v1.ScoreStreamResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("kvscout.v1.ScoreService.ScoreStream is not implemented"))
+}
+
+func (UnimplementedScoreServiceHandler) ReportRouted(context.Context, *connect.Request[v1.ReportRoutedRequest]) (*connect.Response[v1.ReportRoutedResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("kvscout.v1.ScoreService.ReportRouted is not implemented"))
+}
+
+func (UnimplementedScoreServiceHandler) ReportOutcome(context.Context, *connect.Request[v1.ReportOutcomeRequest]) (*connect.Response[v1.ReportOutcomeResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("kvscout.v1.ScoreService.ReportOutcome is not implemented"))
 }
