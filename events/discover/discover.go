@@ -68,7 +68,8 @@ type Options struct {
 	Asker *Asker
 	// Apply takes the state whenever it changes.
 	Apply func(Update)
-	// Health tells that a worker's serving port has been failing, err saying how, or is well again, err nil. May be nil.
+	// Health tells of a worker that Apply named what is wrong with it (its serving port fails, or it is Unready), or that
+	// nothing is, err nil. May be nil.
 	Health func(worker string, err error)
 	// Logger may be nil.
 	Logger *slog.Logger

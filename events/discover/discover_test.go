@@ -157,6 +157,28 @@ func TestRule12_Health(t *testing.T) {
 	r.wait("well", func() bool { return r.ill["w"] == nil })
 }
 
+// Rule 12 by an orchestrator's word: a worker that is not ready is told ill once it can be listened to, ill again after it
+// went and came back, and well when it is ready.
+func TestRule12_Unready(t *testing.T) {
+	d := says("kubernetes")
+	r := run(t, Options{Discoverers: []Discoverer{d}})
+	w := func(unready, endpoint string) []Worker {
+		return []Worker{{ID: "w", Unready: unready, Sources: []events.Source{source("w", 0, endpoint)}}}
+	}
+	ill := func() bool { return r.ill["w"] != nil && r.ill["w"].Error() == "pod is not ready" }
+	d.reports <- w("pod is not ready", "tcp://h:1")
+	r.wait("ill", ill)
+	d.reports <- w("", "tcp://h:1")
+	r.wait("well", func() bool { _, told := r.ill["w"]; return told && r.ill["w"] == nil })
+	d.reports <- w("pod is not ready", "tcp://h:2")
+	r.wait("ill again", ill)
+	d.reports <- []Worker{}
+	r.wait("gone", func() bool { return len(r.last.Workers) == 0 })
+	r.locked(func() { delete(r.ill, "w") }) // as the fleet forgets it
+	d.reports <- w("pod is not ready", "tcp://h:2")
+	r.wait("ill when it is back", ill)
+}
+
 // Grace and the first look, by the clock of the test.
 func TestHealth_Grace(t *testing.T) {
 	start := time.Unix(1000, 0)

@@ -2,6 +2,7 @@ package discover
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"sync"
 
@@ -19,6 +20,7 @@ type loop struct {
 	// take the other half's workers out.
 	heard []bool
 	asked map[string]*asked // by worker
+	ill   map[string]string // by worker of last: what Health was told, "" is not kept
 
 	asks, askFails uint64
 	last           Update
@@ -33,11 +35,13 @@ type asked struct {
 	answer Worker
 	done   bool
 	err    error
+	// ill is what its serving port says of its health.
+	ill error
 }
 
 func newLoop(o Options, wg *sync.WaitGroup) *loop {
 	l := &loop{
-		o: o, wg: wg, news: make(chan news, 256), asked: make(map[string]*asked),
+		o: o, wg: wg, news: make(chan news, 256), asked: make(map[string]*asked), ill: make(map[string]string),
 		status: make([]Status, len(o.Discoverers)), heard: make([]bool, len(o.Discoverers)),
 	}
 	l.board.says = make([][]Worker, len(o.Discoverers))
@@ -50,6 +54,7 @@ func newLoop(o Options, wg *sync.WaitGroup) *loop {
 func (l *loop) run(ctx context.Context) {
 	for {
 		l.apply(ctx)
+		l.tellHealth()
 		select {
 		case <-ctx.Done():
 			return
@@ -101,9 +106,7 @@ func (l *loop) answered(n news) {
 		return
 	}
 	if n.health {
-		if l.o.Health != nil {
-			l.o.Health(n.worker, n.err)
-		}
+		a.ill = n.err
 		return
 	}
 	l.asks++
@@ -157,6 +160,30 @@ func (l *loop) apply(ctx context.Context) {
 	l.o.Apply(u)
 }
 
+// tellHealth tells what is wrong with the workers that can be listened to, where that changed. What an orchestrator says
+// goes before what the worker's port says.
+func (l *loop) tellHealth() {
+	if l.o.Health == nil {
+		return
+	}
+	ill := make(map[string]string)
+	for _, w := range l.last.Workers {
+		var err error
+		if w.Unready != "" {
+			err = errors.New(w.Unready)
+		} else if a := l.asked[w.ID]; a != nil {
+			err = a.ill
+		}
+		if err != nil {
+			ill[w.ID] = err.Error()
+		}
+		if ill[w.ID] != l.ill[w.ID] {
+			l.o.Health(w.ID, err)
+		}
+	}
+	l.ill = ill
+}
+
 // ask starts to ask w, if it has a URL and is not asked there yet; nil if it is not asked.
 func (l *loop) ask(ctx context.Context, w Worker) *asked {
 	a := l.asked[w.ID]
@@ -165,10 +192,7 @@ func (l *loop) ask(ctx context.Context, w Worker) *asked {
 	}
 	if a != nil {
 		a.cancel()
-		delete(l.asked, w.ID)
-		if l.o.Health != nil {
-			l.o.Health(w.ID, nil) // what failed there says nothing of where it is now
-		}
+		delete(l.asked, w.ID) // with its health: what failed there says nothing of where it is now
 	}
 	if l.o.Asker == nil || w.URL == "" {
 		return nil

@@ -31,6 +31,9 @@ type Worker struct {
 	// Fingerprint identifies the configuration by which the worker turns requests into tokens (TensorRT-LLM's
 	// render_fingerprint).
 	Fingerprint string
+	// Unready is why its orchestrator says that it takes no requests now, "" while nobody says so. Meanwhile it is told
+	// unhealthy.
+	Unready string
 	// Sources has one entry for each rank. A single one without an endpoint speaks of every rank.
 	Sources []events.Source
 }
@@ -63,6 +66,7 @@ func (w Worker) fill(o Worker) Worker {
 	w.Role = cmp.Or(w.Role, o.Role)
 	w.Model = cmp.Or(w.Model, o.Model)
 	w.Fingerprint = cmp.Or(w.Fingerprint, o.Fingerprint)
+	w.Unready = cmp.Or(w.Unready, o.Unready)
 	if len(w.Aliases) == 0 {
 		w.Aliases = o.Aliases
 	}
