@@ -17,10 +17,11 @@ const firstWorkers = 3 * time.Second
 
 // discoverers are where the server's workers come from.
 func (o *serveOptions) discoverers() []discover.Discoverer {
-	if o.config == "" {
-		return []discover.Discoverer{discover.Static{Called: "flags", List: o.workers}}
+	first := discover.Discoverer(discover.Static{Called: "flags", List: o.workers})
+	if o.config != "" {
+		first = &discover.File{Path: o.config, Parse: o.parseWorkers, Poll: o.configPoll}
 	}
-	return []discover.Discoverer{&discover.File{Path: o.config, Parse: o.parseWorkers, Poll: o.configPoll}}
+	return append([]discover.Discoverer{first}, o.cluster...)
 }
 
 // parseWorkers reads the workers of the file again, as resolve does. The other settings of the file must be right too, but
@@ -46,7 +47,7 @@ func (o *serveOptions) parseWorkers(content []byte) ([]discover.Worker, error) {
 // discoverWorkers keeps the fleet as discovery says, from a goroutine of its own. It returns when discovery has named its
 // first workers, or cannot do so soon. stop ends it and waits.
 func discoverWorkers(ctx context.Context, o *serveOptions, fleet *ingest.Fleet, log *slog.Logger) (stop func()) {
-	if len(o.workers) == 0 {
+	if len(o.workers) == 0 && len(o.cluster) == 0 {
 		log.Info("no workers are configured; register some with RegisterWorker or kvscout workers add")
 	}
 	asker := discover.NewAsker(discover.AskerOptions{

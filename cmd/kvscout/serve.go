@@ -41,11 +41,14 @@ server: calls under way may finish within --shutdown-grace. A second signal ends
 A worker may be listed by its url alone, http://HOST:PORT of its serving port: it is asked for its event endpoints, ranks and
 model. The workers of the file are read again when it changes; a file that is wrong changes nothing and is told in the log.
 
+In Kubernetes, --kubernetes-pods or --kubernetes-endpoint-slices find the workers by label; they come and go with their pods.
+
 A flag beats its variable (--listen: KVSCOUT_LISTEN), that beats the file of --config, which has the same names with
 underscores, "sources" for --source, and "workers", a list of workers. --source replaces "sources" and adds to "workers".
 
 ` + specHelp + "\n\n" + renderSpecHelp,
 		Example: `  kvscout serve --source id=w0,engine=vllm,model=qwen3,events=tcp://10.0.0.7:5557,replay=tcp://10.0.0.7:5558
+  kvscout serve --kubernetes-pods app=vllm --kubernetes-port 8000
   kvscout serve --config kvscout.yaml --listen unix:///run/kvscout.sock
   KVSCOUT_SOURCE="id=w0,engine=sglang,model=m,events=tcp://*:5557;id=w1,engine=sglang,model=m,events=tcp://*:5558" kvscout serve`,
 		Args: noArgs,

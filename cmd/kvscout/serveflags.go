@@ -30,6 +30,9 @@ type serveOptions struct {
 	peers                                  []netip.Prefix  // of bindPeers
 	policy                                 discover.Policy // of workerNetworks
 
+	kubernetes kubernetesOptions
+	cluster    []discover.Discoverer // of kubernetes
+
 	render renderOptions
 
 	logLevel, logFormat string
@@ -59,6 +62,7 @@ func (o *serveOptions) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.workerNetworks, "worker-network", nil, "`NETWORK` or address that workers with a url may be asked in; may be repeated (default: all but link-local and metadata addresses)")
 	f.StringArrayVar(&o.bindPeers, "bind-peer", nil, "`NETWORK` or address from which engines may dial endpoints that are bound; may be repeated (default: any)")
 	f.DurationVar(&o.healthEvery, "health-every", 0, "how often /health of workers with a url is asked; one that fails for stale-after scores 0 (default 0: never)")
+	o.kubernetes.register(f)
 	o.render.register(f)
 	f.StringVar(&o.logLevel, "log-level", "info", "least level that is logged: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "text", "form of the log on standard error: text or json")
@@ -97,6 +101,9 @@ func (o *serveOptions) resolve(flags *pflag.FlagSet) error {
 	faults := []error{o.weights.Validate(), o.check(), o.render.check(), o.log.check()}
 	if o.policy, err = discover.ParsePolicy(o.workerNetworks); err != nil {
 		faults = append(faults, fmt.Errorf("worker-network: %w", err))
+	}
+	if o.cluster, err = o.kubernetes.discoverers(o.policy); err != nil {
+		faults = append(faults, err)
 	}
 	allowed, err := discover.ParsePolicy(o.bindPeers)
 	if err != nil {
