@@ -22,7 +22,7 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 
 bin := .tools/bin
 
-.PHONY: .venv all help build test test-race test-hftokenizers chaos chaos-nightly nightly soak fuzz bench bench-peers e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
+.PHONY: .venv all help build test test-race test-hftokenizers test-kubernetes chaos chaos-nightly nightly soak fuzz bench bench-peers e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
 
 all: test lint ## test, then lint (what plain `make` does)
 
@@ -43,10 +43,17 @@ test: $(python) $(tokenizers) ## run every test
 	go test $(TESTFLAGS) ./...
 
 # The packages that start goroutines, tests included. Expanded only where it is used.
-concurrent = $$(grep -rlE --include='*.go' --exclude-dir=gen '^[[:space:]]*go [A-Za-z]|\.(Go|Parallel|RunParallel)\(' . | xargs -rn1 dirname | sort -u)
+concurrent = $$(grep -rlE --include='*.go' --exclude-dir={gen,kubeapi} '^[[:space:]]*go [A-Za-z]|\.(Go|Parallel|RunParallel)\(' . | xargs -rn1 dirname | sort -u)
 
 test-race: $(python) $(tokenizers) ## run the tests of packages with goroutines under the race detector
 	CGO_ENABLED=1 go test -race -timeout=15m $(TESTFLAGS) $(concurrent)
+
+# The API server is built once; whoever sets KVSCOUT_KUBETESTAPI has one. Tests that need it have the build tag kubernetes.
+kubetestapi := $(if $(KVSCOUT_KUBETESTAPI),,$(bin)/kubetestapi)
+
+test-kubernetes: $(kubetestapi) ## run the tests against a real kube-apiserver and etcd (built first: 5 minutes)
+	KVSCOUT_KUBETESTAPI="$${KVSCOUT_KUBETESTAPI:-$(CURDIR)/$(bin)/kubetestapi}" \
+	go test -tags kubernetes $(TESTFLAGS) ./test/kubernetes
 
 chaos: ## 200 simulated engines under faults for two minutes; then the index must equal each engine's cache
 	go test ./test/chaos -v -timeout 10m -args -chaos.engines=200 -chaos.for=2m
@@ -89,6 +96,7 @@ breaking: $(bin)/buf ## check that proto/ breaks no caller of the version AGAINS
 lint: $(bin)/staticcheck $(bin)/buf ## check formatting, vet, staticcheck, proto rules
 	unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
 	go vet ./...
+	go vet -tags kubernetes ./test/kubernetes
 	$(bin)/staticcheck ./...
 	$(bin)/buf lint
 	$(bin)/buf format --diff --exit-code
@@ -125,6 +133,9 @@ tool_protoc-gen-go         := google.golang.org/protobuf/cmd/protoc-gen-go
 tool_protoc-gen-connect-go := connectrpc.com/connect/cmd/protoc-gen-connect-go
 tool_staticcheck           := honnef.co/go/tools/cmd/staticcheck
 tool_govulncheck           := golang.org/x/vuln/cmd/govulncheck
+
+$(bin)/kubetestapi: tools/kubeapi.sh $(wildcard tools/kubeapi/*)
+	tools/kubeapi.sh $@
 
 $(bin)/%: tools/go.mod tools/go.sum
 	CGO_ENABLED=0 go build -C tools -o "$(CURDIR)/$@" $(tool_$*)

@@ -1,0 +1,137 @@
+//go:build kubernetes
+
+package kubernetes
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+const manifests = "../../deploy/kubernetes"
+
+// kinds are where objects of a kind are created.
+var kinds = map[string]string{
+	"ServiceAccount": "/api/v1/namespaces/default/serviceaccounts", "Service": "/api/v1/namespaces/default/services",
+	"ConfigMap":   "/api/v1/namespaces/default/configmaps",
+	"Deployment":  "/apis/apps/v1/namespaces/default/deployments",
+	"Role":        "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles",
+	"RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
+}
+
+// apply creates everything in deploy/kubernetes. The API server refuses fields that it does not know.
+func (a *api) apply() (applied []string) {
+	a.Helper()
+	files, err := filepath.Glob(manifests + "/*.yaml")
+	if err != nil || len(files) == 0 {
+		a.Fatalf("no manifests: %v", err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			a.Fatal(err)
+		}
+		dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
+		for {
+			var doc json.RawMessage
+			if err := dec.Decode(&doc); err == io.EOF {
+				break
+			} else if err != nil {
+				a.Fatalf("%s: %v", file, err)
+			}
+			var meta metav1.TypeMeta
+			if err := json.Unmarshal(doc, &meta); err != nil || kinds[meta.Kind] == "" {
+				a.Fatalf("%s: kind %q: %v", file, meta.Kind, err)
+			}
+			a.must(http.MethodPost, kinds[meta.Kind]+"?fieldValidation=Strict", []byte(doc), nil)
+			applied = append(applied, meta.Kind)
+		}
+	}
+	return applied
+}
+
+// The API server takes every manifest, they fit together, and the Role gives the ServiceAccount what discovery needs and
+// nothing else.
+func TestManifests(t *testing.T) {
+	a := startAPI(t)
+	if applied := a.apply(); len(applied) != len(kinds) {
+		t.Errorf("applied %v", applied)
+	}
+	a.consistent()
+	token := a.token("kvscout")
+	pods, slices := byPods(a.config(token)), bySlices(a.config(token))
+	for _, o := range []*rig{discoverBy(t, pods, nil, nil), discoverBy(t, slices, nil, nil)} {
+		o.wait("a report under the Role", func() bool { return o.status().Reports > 0 && o.status().Err == "" })
+	}
+	admin := a.Token
+	a.Token = token
+	for _, c := range []struct {
+		method, path string
+		want         int
+	}{
+		{http.MethodGet, podsPath, http.StatusOK},
+		{http.MethodGet, slicesPath, http.StatusOK},
+		{http.MethodGet, "/api/v1/pods", http.StatusForbidden},
+		{http.MethodGet, "/api/v1/namespaces/default/secrets", http.StatusForbidden},
+		{http.MethodDelete, podsPath, http.StatusForbidden},
+	} {
+		if got := a.call(c.method, c.path, nil, nil); got != c.want {
+			t.Errorf("%s %s as the ServiceAccount: %d, want %d", c.method, c.path, got, c.want)
+		}
+	}
+	a.Token = admin
+}
+
+// consistent checks what the API server does not: that the objects name each other.
+func (a *api) consistent() {
+	a.Helper()
+	var d appsv1.Deployment
+	a.must(http.MethodGet, kinds["Deployment"]+"/kvscout", nil, &d)
+	spec := d.Spec.Template.Spec
+	for _, path := range []string{
+		kinds["ServiceAccount"] + "/" + spec.ServiceAccountName, kinds["ConfigMap"] + "/" + spec.Volumes[0].ConfigMap.Name,
+	} {
+		a.must(http.MethodGet, path, nil, nil)
+	}
+	var s corev1.Service
+	a.must(http.MethodGet, kinds["Service"]+"/kvscout", nil, &s)
+	for k, v := range s.Spec.Selector {
+		if d.Spec.Template.Labels[k] != v {
+			a.Errorf("the Service selects %s=%s, the pods have %v", k, v, d.Spec.Template.Labels)
+		}
+	}
+	port := spec.Containers[0].Ports[0]
+	if s.Spec.Ports[0].TargetPort.String() != port.Name || !strings.HasSuffix(a.listen(), ":9470") || port.ContainerPort != 9470 {
+		a.Errorf("the Service leads to %v, the pod has %v, the file says %q", s.Spec.Ports, port, a.listen())
+	}
+}
+
+// settings is the file of the ConfigMap.
+func (a *api) settings() string {
+	a.Helper()
+	var c corev1.ConfigMap
+	a.must(http.MethodGet, kinds["ConfigMap"]+"/kvscout", nil, &c)
+	return c.Data["kvscout.yaml"]
+}
+
+// listen is the address in the file.
+func (a *api) listen() string {
+	a.Helper()
+	var file struct {
+		Listen string `json:"listen"`
+	}
+	if err := yaml.Unmarshal([]byte(a.settings()), &file); err != nil {
+		a.Fatal(err)
+	}
+	return file.Listen
+}
