@@ -56,21 +56,22 @@ func TestGone410(t *testing.T) {
 	for _, name := range []string{"p1", "p2"} {
 		a.create(pod(name, stated()))
 	}
-	a.running("p1", "10.1.0.1", true)
 	u, err := url.Parse(a.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := startProxy(t, "127.0.0.1:0", u.Host)
 	config := a.config("")
-	config.Host = "https://" + p.listener.Addr().String()
+	config.Host = "https://" + p.address
 	var gone atomic.Int64
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return witness{next, &gone} })
 	r := discoverBy(t, byPods(config), nil, nil)
+	r.wait("the list", func() bool { return r.status().Reports > 0 })
+	a.running("p1", "10.1.0.1", true) // a watch without an event would be given up for a list when it is cut
 	r.waitIDs("10.1.0.1:8000")
 	var list metav1.List
 	a.must(http.MethodGet, podsPath, nil, &list)
-	p.setCut(true)
+	p.cut()
 	a.remove("p1")
 	a.running("p2", "10.1.0.2", true)
 	for deadline := time.Now().Add(patience); a.call(http.MethodGet, podsPath+"?limit=1&resourceVersionMatch=Exact&resourceVersion="+list.ResourceVersion, nil, nil) != http.StatusGone; {
@@ -80,7 +81,7 @@ func TestGone410(t *testing.T) {
 		a.churn(1)
 		time.Sleep(100 * time.Millisecond)
 	}
-	p.setCut(false)
+	p.mend(t)
 	r.waitIDs("10.1.0.2:8000")
 	r.wait("no failure", func() bool { return r.status().Err == "" })
 	if gone.Load() == 0 {
@@ -134,7 +135,7 @@ func TestMissingRight(t *testing.T) {
 	}
 	p := startProxy(t, "127.0.0.1:0", u.Host)
 	config := a.config(a.token("watcher"))
-	config.Host = "https://" + p.listener.Addr().String()
+	config.Host = "https://" + p.address
 	r := discoverBy(t, byPods(config), nil, nil)
 	forbidden := func() bool {
 		return strings.Contains(r.status().Err, "the Role needs get, list and watch on pods") && strings.Contains(r.status().Err, "forbidden")
@@ -163,8 +164,8 @@ func TestMissingRight(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the right that was taken does not show: %+v", r.now())
 		}
-		p.setCut(true) // a watch that goes on is not judged again
-		p.setCut(false)
+		p.cut() // a watch that goes on is not judged again
+		p.mend(t)
 	}
 	a.create(pod("p2", stated()))
 	a.running("p2", "10.1.0.2", true)

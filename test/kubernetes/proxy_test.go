@@ -11,15 +11,15 @@ import (
 
 // proxy is a TCP proxy that can be cut, and counts connections by the local address that they came to.
 type proxy struct {
-	to       []string // in turn
-	listener net.Listener
-	wg       sync.WaitGroup
+	to      []string // in turn
+	address string   // that it listens on
+	wg      sync.WaitGroup
 
-	mu    sync.Mutex // guards all below
-	cut   bool
-	conns map[net.Conn]string // open ones of clients, with the IP address they were made to
-	most  map[string]int      // by IP address: the most that were open at once
-	turn  int
+	mu       sync.Mutex          // guards all below
+	listener net.Listener        // nil while cut
+	conns    map[net.Conn]string // open ones of clients, with the IP address they were made to
+	most     map[string]int      // by IP address: the most that were open at once
+	turn     int
 }
 
 // startProxy listens on address and passes on to others.
@@ -29,19 +29,26 @@ func startProxy(t *testing.T, address string, to ...string) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{to: to, listener: l, conns: make(map[net.Conn]string), most: make(map[string]int)}
-	p.wg.Go(p.accept) // ends when the listener closes; waited for below
+	p := &proxy{to: to, address: l.Addr().String(), conns: make(map[net.Conn]string), most: make(map[string]int)}
+	p.listen(l)
 	t.Cleanup(func() {
-		_ = l.Close()
-		p.setCut(true)
+		p.cut()
 		p.wg.Wait()
 	})
 	return p
 }
 
-func (p *proxy) accept() {
+// listen takes connections from now on.
+func (p *proxy) listen(l net.Listener) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listener = l
+	p.wg.Go(func() { p.accept(l) }) // ends when the listener closes; waited for in the cleanup
+}
+
+func (p *proxy) accept(l net.Listener) {
 	for {
-		c, err := p.listener.Accept()
+		c, err := l.Accept()
 		if err != nil {
 			return
 		}
@@ -53,7 +60,7 @@ func (p *proxy) serve(c net.Conn) {
 	defer c.Close()
 	ip, _, _ := net.SplitHostPort(c.LocalAddr().String())
 	p.mu.Lock()
-	if p.cut {
+	if p.listener == nil {
 		p.mu.Unlock()
 		return
 	}
@@ -96,14 +103,25 @@ func (p *proxy) count() int {
 	return len(p.conns)
 }
 
-// setCut ends all connections, and refuses or takes new ones.
-func (p *proxy) setCut(cut bool) {
+// cut ends all connections, and refuses new ones until mend.
+func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cut = cut
-	if cut {
-		for c := range p.conns {
-			_ = c.Close()
-		}
+	if p.listener == nil {
+		return
 	}
+	_ = p.listener.Close()
+	p.listener = nil
+	for c := range p.conns {
+		_ = c.Close()
+	}
+}
+
+func (p *proxy) mend(t *testing.T) {
+	t.Helper()
+	l, err := net.Listen("tcp", p.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.listen(l)
 }

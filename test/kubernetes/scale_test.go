@@ -20,7 +20,7 @@ import (
 // 500 pods come, by halves and with the API server restarted between, half of them go: each worker that is named is
 // subscribed once and never twice, and nothing is left behind.
 func TestPods500(t *testing.T) {
-	const pods = 500
+	const pods = 520 // more than one page of a list
 	a := startAPI(t)
 	engines := make([]*simulate.Engine, 4) // one publisher serves 256 peers
 	var bound []string
@@ -40,7 +40,7 @@ func TestPods500(t *testing.T) {
 		return n
 	}
 	p := startProxy(t, "0.0.0.0:0", bound...) // every pod has a loopback address of its own, and this port
-	_, port, err := net.SplitHostPort(p.listener.Addr().String())
+	_, port, err := net.SplitHostPort(p.address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +78,9 @@ func TestPods500(t *testing.T) {
 	add(pods/2, pods)
 	subscribed(pods)
 	t.Logf("%d pods subscribed %v after the first was created, with a restart between", pods, time.Since(start))
+	late := discoverBy(t, byPods(a.config("")), nil, nil)
+	late.wait("all pods in one report", func() bool { return len(late.last.Workers) == pods && late.status().Reports == 1 })
+	late.stop()
 	for i := range pods / 2 {
 		a.remove("p" + strconv.Itoa(i))
 	}

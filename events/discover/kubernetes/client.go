@@ -70,6 +70,7 @@ func newClient(base *rest.Config, resource Resource) (rest.Interface, *http.Clie
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+	config.QPS = -1 // five requests a second would make the pages of a long list wait; failures have a pause of their own
 	if config.UserAgent == "" {
 		config.UserAgent = "kvscout"
 	}
