@@ -19,5 +19,5 @@
 //
 // Concurrency: Run calls back from one goroutine at a time. Discoverers report from any goroutine.
 //
-// It is not the fleet: it opens no event stream and knows nothing of the index. Kubernetes is a Discoverer of its own.
+// It is not the fleet: it opens no event stream and knows nothing of the index. Package kubernetes below is a Discoverer of its own.
 package discover

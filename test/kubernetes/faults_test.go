@@ -179,4 +179,11 @@ func TestMissingRight(t *testing.T) {
 	grant()
 	r.waitIDs("10.1.0.1:8000 10.1.0.2:8000")
 	r.wait("no failure", func() bool { return r.status().Err == "" })
+
+	r.stop()
+	for deadline := time.Now().Add(5 * time.Second); p.count() > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections are left behind", p.count())
+		}
+	}
 }

@@ -16,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/kvscout/kvscout/events/discover"
 )
 
 const manifests = "../../deploy/kubernetes"
@@ -134,4 +136,32 @@ func (a *api) listen() string {
 		a.Fatal(err)
 	}
 	return file.Listen
+}
+
+// The pod of docs/kubernetes.md is what that page says: a worker of the shipped configuration's selector.
+func TestDocsPod(t *testing.T) {
+	page, err := os.ReadFile("../../docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	example, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("the page has no example")
+	}
+	doc, err := yaml.ToJSON([]byte(example))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := startAPI(t)
+	a.must(http.MethodPost, podsPath+"?fieldValidation=Strict", doc, nil)
+	a.running("vllm-0", "10.1.0.1", true)
+	o := byPods(a.config(""))
+	o.Selector = "kvscout.io/worker=true"
+	r := discoverBy(t, o, nil, nil)
+	r.waitIDs("10.1.0.1:8000")
+	w := r.worker("10.1.0.1:8000")
+	if w.Role != discover.RoleDecode || w.Model != "Qwen/Qwen3-8B" || len(w.Sources) != 2 || w.Sources[1].Replay != "tcp://10.1.0.1:5568" {
+		t.Errorf("the example makes %+v", w)
+	}
 }

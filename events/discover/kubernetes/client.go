@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -16,10 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/connrotation"
 )
 
 // maxPage bounds the answer to one list request in bytes: a page of 500 objects, each of at most some hundred kilobytes.
 const maxPage = 64 << 20
+
+// dialTimeout bounds the making of a connection.
+const dialTimeout = 10 * time.Second
 
 // errPage is an answer longer than maxPage.
 var errPage = errors.New("answer of the API server is too long")
@@ -52,8 +58,8 @@ func Config(kubeconfig string) (config *rest.Config, namespace string, err error
 }
 
 // newClient makes a client of the resource's API group that knows no other kinds. The typed clientset would double the
-// binary.
-func newClient(base *rest.Config, resource Resource) (rest.Interface, *http.Client, error) {
+// binary. Its connections are its own; stop closes them all.
+func newClient(base *rest.Config, resource Resource) (client rest.Interface, stop func(), err error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	if err := errors.Join(corev1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme)); err != nil {
@@ -74,12 +80,14 @@ func newClient(base *rest.Config, resource Resource) (rest.Interface, *http.Clie
 	if config.UserAgent == "" {
 		config.UserAgent = "kvscout"
 	}
-	httpClient, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, nil, err
+	dial := config.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
 	}
-	client, err := rest.RESTClientForConfigAndClient(config, httpClient)
-	return client, httpClient, err
+	conns := connrotation.NewDialer(dial)
+	config.Dial = conns.DialContext
+	client, err = rest.RESTClientFor(config)
+	return client, conns.CloseAll, err
 }
 
 // bounded ends answers that are longer than maxPage. Watches, which have no end, are bounded by client-go frame by frame.
@@ -94,7 +102,7 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// WrappedRoundTripper lets client-go find the transport below, to close its idle connections.
+// WrappedRoundTripper lets client-go find the transport below.
 func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
 
 type boundedBody struct {

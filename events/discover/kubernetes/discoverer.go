@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/labels"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
@@ -120,11 +118,11 @@ func (d *Discoverer) Name() string { return "kubernetes-" + string(d.o.Resource)
 
 // Run implements discover.Discoverer.
 func (d *Discoverer) Run(ctx context.Context, r discover.Reporter) error {
-	client, httpClient, err := newClient(d.o.Config, d.o.Resource)
+	client, stop, err := newClient(d.o.Config, d.o.Resource)
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.Name(), err)
 	}
-	defer closeIdle(httpClient)
+	defer stop()
 	s := newStore(translator{port: d.o.Port, id: d.o.ID, policy: d.o.Policy})
 	w := &watcher{client: client, o: d.o, selector: d.selector, store: s}
 	quiet := logr.Discard() // every failure of it is told by the watcher; it goes by the context, too
@@ -134,8 +132,8 @@ func (d *Discoverer) Run(ctx context.Context, r discover.Reporter) error {
 	})
 	reflector.WatchListPageSize = pageSize
 	var wg sync.WaitGroup
-	defer wg.Wait()
 	defer w.wait()
+	defer wg.Wait()
 	wg.Go(func() { reflector.RunWithContext(klog.NewContext(ctx, quiet)) }) // ends with ctx; waited for above
 	return report(ctx, s, r)
 }
@@ -167,5 +165,3 @@ func report(ctx context.Context, s *store, r discover.Reporter) error {
 		}
 	}
 }
-
-func closeIdle(c *http.Client) { utilnet.CloseIdleConnectionsFor(c.Transport) }

@@ -35,8 +35,8 @@ type watcher struct {
 	selector string
 	store    *store
 
-	listing sync.WaitGroup // pages under way
-	listed  int            // objects of the list under way; only the Reflector's one lister touches it
+	pages  sync.RWMutex // held for reading by a page under way; guards nothing
+	listed int          // objects of the list under way; only the Reflector's one lister touches it
 }
 
 // object is one of the resource, for its type.
@@ -70,8 +70,8 @@ func (w *watcher) Watch(o metav1.ListOptions) (watch.Interface, error) {
 // ListWithContext implements cache.ListerWatcherWithContext: one page. A first page is of the newest state: the API
 // server's cache, which the Reflector would rather be told of, gives no pages.
 func (w *watcher) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-	w.listing.Add(1)
-	defer w.listing.Done()
+	w.pages.RLock()
+	defer w.pages.RUnlock()
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	if o.Continue == "" {
@@ -125,5 +125,9 @@ func (w *watcher) failed(ctx context.Context, verb string, err error) {
 	w.store.failed(fmt.Errorf("%s %s in namespace %s: %w", verb, w.o.Resource, w.o.Namespace, err))
 }
 
-// wait returns when no page is under way. The Reflector does not wait for its lister.
-func (w *watcher) wait() { w.listing.Wait() }
+// wait returns when no page is under way: the Reflector does not wait for its lister. A page that begins later finds its
+// context ended.
+func (w *watcher) wait() {
+	w.pages.Lock()
+	defer w.pages.Unlock()
+}
