@@ -25,8 +25,8 @@ func TestAPIServerRestart(t *testing.T) {
 	r.waitIDs("10.1.0.1:8000")
 	a.kill()
 	r.wait("the failure", func() bool { return strings.Contains(r.status().Err, "refused") })
-	if r.locked(func() {}); r.ids() != "10.1.0.1:8000" {
-		t.Errorf("while the API server is down: %q", r.ids())
+	if got := r.listed(); got != "10.1.0.1:8000" {
+		t.Errorf("while the API server is down: %q", got)
 	}
 	a.start()
 	a.create(pod("p2", stated()))
@@ -141,8 +141,8 @@ func TestMissingRight(t *testing.T) {
 		return strings.Contains(r.status().Err, "the Role needs get, list and watch on pods") && strings.Contains(r.status().Err, "forbidden")
 	}
 	r.wait("the missing right", forbidden)
-	if len(r.last.Workers) != 0 || r.status().Reports != 0 {
-		t.Errorf("without any right: %+v", r.last)
+	if now := r.now(); r.listed() != "" || now.Reports != 0 {
+		t.Errorf("without any right: %+v", now)
 	}
 	rbac := "/apis/rbac.authorization.k8s.io/v1/namespaces/default/"
 	a.must(http.MethodPost, rbac+"roles", &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "watcher"}, Rules: []rbacv1.PolicyRule{
@@ -169,13 +169,10 @@ func TestMissingRight(t *testing.T) {
 	}
 	a.create(pod("p2", stated()))
 	a.running("p2", "10.1.0.2", true)
-	failures := r.now().Failures
 	r.wait("no right", forbidden)
-	r.locked(func() {
-		if r.ids() != "10.1.0.1:8000" {
-			t.Errorf("without the right: %q after %d failures", r.ids(), failures)
-		}
-	})
+	if got := r.listed(); got != "10.1.0.1:8000" {
+		t.Errorf("without the right: %q", got)
+	}
 	grant()
 	r.waitIDs("10.1.0.1:8000 10.1.0.2:8000")
 	r.wait("no failure", func() bool { return r.status().Err == "" })

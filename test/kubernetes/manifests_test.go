@@ -160,7 +160,7 @@ func TestDocsPod(t *testing.T) {
 	o.Selector = "kvscout.io/worker=true"
 	r := discoverBy(t, o, nil, nil)
 	r.waitIDs("10.1.0.1:8000")
-	w := r.worker("10.1.0.1:8000")
+	w := r.find("10.1.0.1:8000")
 	if w.Role != discover.RoleDecode || w.Model != "Qwen/Qwen3-8B" || len(w.Sources) != 2 || w.Sources[1].Replay != "tcp://10.1.0.1:5568" {
 		t.Errorf("the example makes %+v", w)
 	}

@@ -33,7 +33,7 @@ func TestPods_ComeChangeGo(t *testing.T) {
 	want := discover.Worker{
 		ID: "10.1.0.1:8000", Role: discover.RoleDecode, Model: "org/m", Labels: map[string]string{"app": "engine", "kvscout.io/pod": "p1"},
 	}
-	got := r.worker("10.1.0.1:8000")
+	got := r.find("10.1.0.1:8000")
 	got.Sources = nil
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -54,7 +54,7 @@ func TestPods_Streams(t *testing.T) {
 		{Worker: "[fd00::7]:8000", Engine: "vllm", Model: "org/m", BlockSize: 16, Topic: "kv@", SpeculativeEAGLE: true, Events: "tcp://[fd00::7]:5557", Replay: "tcp://[fd00::7]:5567"},
 		{Worker: "[fd00::7]:8000", Rank: 1, Engine: "vllm", Model: "org/m", BlockSize: 16, Topic: "kv@", SpeculativeEAGLE: true, Events: "tcp://[fd00::7]:5558", Replay: "tcp://[fd00::7]:5568"},
 	}
-	if diff := cmp.Diff(want, r.worker("[fd00::7]:8000").Sources); diff != "" {
+	if diff := cmp.Diff(want, r.find("[fd00::7]:8000").Sources); diff != "" {
 		t.Error(diff)
 	}
 
@@ -76,7 +76,7 @@ func TestPods_Streams(t *testing.T) {
 	a.create(pod("p3", stated()))
 	a.running("p3", "10.1.0.3", true)
 	r.waitIDs("10.1.0.3:8000 [fd00::7]:8000")
-	if w := r.worker("[fd00::7]:8000"); w.Role != discover.RolePrefill {
+	if w := r.find("[fd00::7]:8000"); w.Role != discover.RolePrefill {
 		t.Errorf("a wrong annotation made %+v", w)
 	}
 	annotate("kvscout.io/role", "both")
@@ -99,8 +99,8 @@ func TestPods_EndAndAddress(t *testing.T) {
 	r.wait("new at the address of old", func() bool { return r.worker("10.1.0.1:8000").Labels["kvscout.io/pod"] == "new" })
 	a.running("third", "169.254.169.254", true)
 	r.wait("the refused address", func() bool { return strings.Contains(r.status().Err, "third: address is refused: 169.254.169.254") })
-	if r.ids() != "10.1.0.1:8000" {
-		t.Errorf("workers %s", r.ids())
+	if got := r.listed(); got != "10.1.0.1:8000" {
+		t.Errorf("workers %s", got)
 	}
 	var p corev1.Pod // with a node, a deletion has a grace period: the kubelet is to end it
 	bound := pod("bound", stated())

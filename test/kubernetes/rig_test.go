@@ -95,7 +95,7 @@ func (r *rig) wait(what string, done func() bool) {
 	}
 }
 
-// ids are those of the workers that can be listened to, in order.
+// ids are those of the workers that can be listened to, in order. The caller holds the lock.
 func (r *rig) ids() string {
 	var out []string
 	for _, w := range r.last.Workers {
@@ -110,7 +110,7 @@ func (r *rig) waitIDs(want string) {
 	r.wait("workers "+want, func() bool { return r.ids() == want })
 }
 
-// status is that of the one discoverer.
+// status is that of the one discoverer. The caller holds the lock.
 func (r *rig) status() (s discover.Status) {
 	if len(r.last.Discoverers) == 1 {
 		s = r.last.Discoverers[0]
@@ -124,7 +124,19 @@ func (r *rig) now() (s discover.Status) {
 	return s
 }
 
-// worker is one that can be listened to. The caller holds the lock, or discovery stands still.
+// find is worker for a caller that holds no lock.
+func (r *rig) find(id string) (w discover.Worker) {
+	r.locked(func() { w = r.worker(id) })
+	return w
+}
+
+// listed is ids for a caller that holds no lock.
+func (r *rig) listed() (ids string) {
+	r.locked(func() { ids = r.ids() })
+	return ids
+}
+
+// worker is one that can be listened to. The caller holds the lock.
 func (r *rig) worker(id string) (w discover.Worker) {
 	for _, o := range r.last.Workers {
 		if o.ID == id {

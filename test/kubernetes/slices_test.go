@@ -32,7 +32,7 @@ func TestSlices(t *testing.T) {
 		},
 		Sources: []events.Source{{Worker: "10.2.0.1:8000", Engine: "sglang", Model: "m", Events: "tcp://10.2.0.1:5557"}},
 	}
-	if diff := cmp.Diff(want, r.worker("10.2.0.1:8000")); diff != "" {
+	if diff := cmp.Diff(want, r.find("10.2.0.1:8000")); diff != "" {
 		t.Error(diff)
 	}
 	r.wait("no credit of p2", func() bool { return r.ill["10.2.0.2:8000"] != nil && r.ill["10.2.0.1:8000"] == nil })

@@ -26,6 +26,7 @@ const maxValue = 1024
 // settings are what annotations and labels say of an object's workers. Zero is not stated.
 type settings struct {
 	role, model string
+	fingerprint string // of the configuration by which the worker renders
 	aliases     []string
 	port        string // of the engine's HTTP server: a name or a number
 	ask         bool   // whether the worker is asked about itself; stated or not
@@ -48,19 +49,20 @@ var setters = map[string]func(s *settings, value string) error{
 		_, _, err = parsePort(v)
 		return err
 	},
-	"ask":           func(s *settings, v string) error { return setBool(&s.ask, v) },
-	"model":         func(s *settings, v string) error { s.model = v; return nil },
-	"aliases":       func(s *settings, v string) error { s.aliases = strings.Split(v, ","); return nil },
-	"engine":        func(s *settings, v string) error { s.source.Engine = events.Engine(v); return nil },
-	"version":       func(s *settings, v string) error { s.source.Version = v; return nil },
-	"topic":         func(s *settings, v string) error { s.source.Topic = v; return nil },
-	"hash-format":   func(s *settings, v string) error { s.source.HashFormat = v; return nil },
-	"block-size":    func(s *settings, v string) error { return setCount(&s.source.BlockSize, v, 1<<20) },
-	"ranks":         func(s *settings, v string) error { return setCount(&s.ranks, v, events.MaxRanks) },
-	"eagle":         func(s *settings, v string) error { return setBool(&s.source.PairKeys, v) },
-	"reuse-reports": func(s *settings, v string) error { return setBool(&s.source.ReuseReports, v) },
-	"events-port":   func(s *settings, v string) error { return setNumber(&s.events, v) },
-	"replay-port":   func(s *settings, v string) error { return setNumber(&s.replay, v) },
+	"ask":                func(s *settings, v string) error { return setBool(&s.ask, v) },
+	"model":              func(s *settings, v string) error { s.model = v; return nil },
+	"aliases":            func(s *settings, v string) error { s.aliases = strings.Split(v, ","); return nil },
+	"render-fingerprint": func(s *settings, v string) error { s.fingerprint = v; return nil },
+	"engine":             func(s *settings, v string) error { s.source.Engine = events.Engine(v); return nil },
+	"version":            func(s *settings, v string) error { s.source.Version = v; return nil },
+	"topic":              func(s *settings, v string) error { s.source.Topic = v; return nil },
+	"hash-format":        func(s *settings, v string) error { s.source.HashFormat = v; return nil },
+	"block-size":         func(s *settings, v string) error { return setCount(&s.source.BlockSize, v, 1<<20) },
+	"ranks":              func(s *settings, v string) error { return setCount(&s.ranks, v, events.MaxRanks) },
+	"eagle":              func(s *settings, v string) error { return setBool(&s.source.PairKeys, v) },
+	"reuse-reports":      func(s *settings, v string) error { return setBool(&s.source.ReuseReports, v) },
+	"events-port":        func(s *settings, v string) error { return setNumber(&s.events, v) },
+	"replay-port":        func(s *settings, v string) error { return setNumber(&s.replay, v) },
 	"speculative": func(s *settings, v string) error {
 		if v != "eagle" {
 			return errors.New("only eagle is known")

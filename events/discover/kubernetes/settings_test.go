@@ -17,13 +17,14 @@ func TestSettings(t *testing.T) {
 		"kvscout.io/events-port": "5557", "kvscout.io/topic": "kv", "kvscout.io/version": "0.5.22", "kvscout.io/eagle": "true",
 		"kvscout.io/hash-format": "dynamo", "kvscout.io/unpublished": "sliding_window,recurrent_state", "kvscout.io/aliases": "a,b",
 		"kvscout.io/reuse-reports": "true", "kvscout.io/ask": "false", "other.io/unknown": "x",
+		"kvscout.io/render-fingerprint": "9f86d0",
 	}
 	labels := map[string]string{"kvscout.io/engine": "vllm", "kvscout.io/role": "prefill", "kvscout.io/replay-port": "5600", "kvscout.io/worker": "true"}
 	s, err := readSettings(annotations, labels)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.role != "prefill" || s.model != "org/m" || s.ask || !cmp.Equal(s.aliases, []string{"a", "b"}) {
+	if s.role != "prefill" || s.model != "org/m" || s.fingerprint != "9f86d0" || s.ask || !cmp.Equal(s.aliases, []string{"a", "b"}) {
 		t.Errorf("read %+v", s)
 	}
 	source := func(rank int, live, replay string) events.Source {

@@ -162,7 +162,8 @@ func (t translator) add(e *entry, p place) error {
 	host := addr.Unmap().String()
 	serving := net.JoinHostPort(host, strconv.Itoa(int(p.port)))
 	w := discover.Worker{
-		ID: serving, Role: e.settings.role, Model: e.settings.model, Aliases: e.settings.aliases, Labels: p.allLabels(), Unready: p.unready,
+		ID: serving, Role: e.settings.role, Model: e.settings.model, Aliases: e.settings.aliases,
+		Fingerprint: e.settings.fingerprint, Labels: p.allLabels(), Unready: p.unready,
 	}
 	if t.id == IDName {
 		if w.ID = p.pod; w.ID == "" {
