@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
 
 	"github.com/kvscout/kvscout/events/discover"
 	"github.com/kvscout/kvscout/indexer/ingest"
@@ -49,6 +50,9 @@ func (o *serveOptions) parseWorkers(content []byte) ([]discover.Worker, error) {
 func discoverWorkers(ctx context.Context, o *serveOptions, fleet *ingest.Fleet, log *slog.Logger) (stop func()) {
 	if len(o.workers) == 0 && len(o.cluster) == 0 {
 		log.Info("no workers are configured; register some with RegisterWorker or kvscout workers add")
+	}
+	if o.kubernetes.used() {
+		klog.SetSlogLogger(log) // client-go has a few words that go to its global logger
 	}
 	asker := discover.NewAsker(discover.AskerOptions{
 		Policy: o.policy, Refresh: o.workerRefresh, Health: o.healthEvery, Grace: o.staleAfter,
