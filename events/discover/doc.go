@@ -16,6 +16,8 @@
 //  5. Every answer is bounded, in bytes and in time; redirects are not followed and no proxy is asked.
 //  6. A worker whose description has no endpoint or no model yet is pending, and shown with the reason.
 //  7. When Run returns, no goroutine of it is left.
+//  8. A worker is told unhealthy while its orchestrator calls it unready or its serving port fails, once Apply has named it,
+//     and again when it is named anew.
 //
 // Concurrency: Run calls back from one goroutine at a time. Discoverers report from any goroutine.
 //
