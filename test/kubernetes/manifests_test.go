@@ -83,6 +83,8 @@ func TestManifests(t *testing.T) {
 	}{
 		{http.MethodGet, podsPath, http.StatusOK},
 		{http.MethodGet, slicesPath, http.StatusOK},
+		{http.MethodGet, podsPath + "?watch=true&timeoutSeconds=1", http.StatusOK},
+		{http.MethodGet, slicesPath + "?watch=true&timeoutSeconds=1", http.StatusOK},
 		{http.MethodGet, "/api/v1/pods", http.StatusForbidden},
 		{http.MethodGet, "/api/v1/namespaces/default/secrets", http.StatusForbidden},
 		{http.MethodDelete, podsPath, http.StatusForbidden},
