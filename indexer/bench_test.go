@@ -3,6 +3,7 @@ package indexer
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/kvscout/kvscout/events"
@@ -147,5 +148,35 @@ func BenchmarkLookupMiss(b *testing.B) {
 		if _, err := x.Lookup(context.Background(), q); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkModels stores prompts into two models that lie in different stripes: by one goroutine in turn, and by two side
+// by side.
+func BenchmarkModels(b *testing.B) {
+	const prompts = 256
+	script := make([]events.Batch, 0, prompts)
+	for i := range prompts {
+		script = append(script, benchPrompt(i, benchStore, uint64(1+i*benchStore))...)
+	}
+	script = append(script, events.Batch{Events: []events.Event{{Kind: events.Cleared}}})
+	for _, count := range []int{1, 2} {
+		b.Run(fmt.Sprintf("writers=%d", count), func(b *testing.B) {
+			ledgers := openModels(b, New(Options{}), 2)
+			for b.Loop() { // each fills and clears both ledgers
+				var writers sync.WaitGroup
+				for w := range count {
+					writers.Go(func() { // ends by itself; waited for below
+						for i := w; i < len(ledgers); i += count {
+							for at := range script {
+								ledgers[i].Apply(&script[at])
+							}
+						}
+					})
+				}
+				writers.Wait()
+			}
+			b.ReportMetric(float64(b.N*len(ledgers)*prompts*benchStore)/b.Elapsed().Seconds(), "blocks/s")
+		})
 	}
 }

@@ -51,7 +51,7 @@ func TestRule17_Case19_NothingStaysUnderALivingRoot(t *testing.T) {
 		slices.Sort(list)
 	}
 	l := r.w["w1"].Ledger()
-	c := r.x.chains
+	c := r.x.chainsOf("m")
 	c.reclaim()
 	chains := int(c.slabs.next) - 1 - len(c.slabs.free)
 	if s := l.Stats(); r.x.Stats().Blocks != 1 || s.Handles != 1 || chains != 2 || c.islands.Size() != 0 {

@@ -192,7 +192,7 @@ func TestRule01_LongPrompt(t *testing.T) {
 	r.held("w1", prompt(tokens...), blocks)
 	l.Apply(&events.Batch{Events: []events.Event{{Kind: events.Removed, Hashes: e.Hashes[70000:70001]}}})
 	r.held("w1", prompt(tokens...), 70000)
-	if err := r.x.chains.sound(); err != nil {
+	if err := r.x.sound(); err != nil {
 		t.Error(err)
 	}
 	again := dense(71000, 70999, tokens[70000:70001], 1)
@@ -227,7 +227,7 @@ func TestRule17_ChurnLeavesNothing(t *testing.T) {
 			open = slices.Delete(open, at, at+1)
 		}
 		if i%50 == 0 {
-			if err := x.chains.sound(); err != nil {
+			if err := x.sound(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -235,13 +235,13 @@ func TestRule17_ChurnLeavesNothing(t *testing.T) {
 	for _, l := range open {
 		l.Close()
 	}
-	if err := x.chains.empty(); err != nil {
+	if err := x.empty(); err != nil {
 		t.Error(err)
 	}
-	if n := x.Stats().Bytes - x.chains.edges.bytes(); n != 0 {
+	if n := x.Stats().Bytes - x.chainsOf("m").edges.bytes(); n != 0 {
 		t.Errorf("%d bytes left", n)
 	}
-	if lanes := int(x.chains.lanes.next); lanes > 9 {
+	if lanes := int(x.chainsOf("m").lanes.next); lanes > 9 {
 		t.Errorf("%d lanes were made for at most 9 sources at a time", lanes)
 	}
 }
@@ -252,6 +252,7 @@ func TestRule16_StuckReaderKeepsWhatItRead(t *testing.T) {
 	r.apply("w1", chainOf(101, 8))
 	q := span(1, 33)
 	reader := r.x.NewReader()
+	reader.turn("m")
 	if err := reader.collect(context.Background(), &q, false); err != nil {
 		t.Fatal(err)
 	}

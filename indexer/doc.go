@@ -13,9 +13,13 @@
 //	     counts                 -> Index.Stats, Ledger.Stats; who holds what -> Index.Holdings, Ledger.Scopes
 //
 // A Ledger is the book of one source: what its engine hashes mean, and how many copies of each block it stored into
-// which tier of which group. The tree, one for all sources, hears only when a block's set of tiers and groups changes.
+// which tier of which group. The tree, one for all sources of a model, hears only when a block's set of tiers and groups
+// changes.
 //
 // # Structure
+//
+// An index has up to 16 stripes (stripe.go), and a model lies in one of them by its name: its scopes, the tree of those,
+// and the books of its sources. What is common to all is who is open.
 //
 // The tree is made of chains (chain.go): runs of block keys, stored once however many sources hold them. Chains never
 // split; where prompts part, a child hangs off (chain, position). Each tier of each group of a source is a lane, and a
@@ -65,18 +69,19 @@
 //
 // # Concurrency
 //
-// Writers are serialised by Index.mu, which guards the ids, every Ledger's book, and the writers' side of tree and
-// scopes. Writer.mu, where both are needed, is taken first. Each Ledger is written by one goroutine at a time, in the
-// order of its stream; different ones may be written side by side. Close may come from any goroutine.
+// Writers of models in one stripe are serialised by stripe.mu, which guards the books of their Ledgers and the writers'
+// side of tree and scopes; writers of models in different stripes run side by side. Index.mu guards who is open, and is
+// held for as long as that takes to change. The order is Writer.mu, stripe.mu, Index.mu; nobody takes two stripes. Each
+// Ledger is written by one goroutine at a time, in the order of its stream; different ones may be written by different
+// goroutines. Close may come from any goroutine.
 //
-// Lookups run beside all this and wait for nobody. They read published values only: the lists of scopes and sources, the
-// table of edges, keys and members of chains, islands, a source's group table, its doubts and freshness. Each is
+// Lookups run beside all this and wait for nobody. Each is in one stripe, whose epochs know its Reader since it was first
+// there. They read published values only: the lists of scopes and sources, the table of edges, keys and members of chains, islands, a source's group table, its doubts and freshness. Each is
 // replaced as a whole and never changed, but for words of members that change in place and lists that grow behind what
 // is counted. What a position of a chain contains never changes while the chain lives, and ids of chains and their memory
 // are used again only when no reader is left that entered before they were given up. A reader calls nothing that could
 // block between entering and leaving, so that is soon; what waits for it is counted. A lane is used again too, which
-// whoever read it before finds out by Index.clears. A lookup is not a
-// snapshot: changes made while it walks may show in one block and not in another, but it credits no block that the
+// whoever read it before finds out by stripe.clears. A lookup is not a snapshot: changes made while it walks may show in one block and not in another, but it credits no block that the
 // source did not hold at some moment of the walk.
 //
 // # What it is not

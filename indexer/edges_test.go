@@ -28,7 +28,8 @@ func TestRule16_EdgeTable(t *testing.T) {
 	}
 	stop := make(chan struct{})
 	var reader sync.WaitGroup
-	r := (&Index{chains: tree}).NewReader()
+	r := new(Reader)
+	r.slot = tree.epochs.join(r)
 	reader.Go(func() { // stopped by stop, waited for below
 		for i := 0; ; i++ {
 			select {

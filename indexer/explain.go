@@ -44,6 +44,9 @@ func (x *Index) Explain(ctx context.Context, q Query) ([]Explained, error) {
 	r := x.readers.Get().(*Reader)
 	defer x.readers.Put(r)
 	defer r.end()
+	if !r.turn(q.Model) {
+		return nil, nil
+	}
 	if err := r.collect(ctx, &q, false); err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 // Export fills s with what the stream's sources hold, all as of one batch. It is false when there is nothing to go on
 // from: no batch was applied since the source was opened or its engine started again, it is closed, or its events can only
-// be read by who has read those before (events.Decoder.Remembers). The index is locked only while the books are copied;
+// be read by who has read those before (events.Decoder.Remembers). The stripe is locked only while the books are copied;
 // they are put in order afterwards.
 func (w *Writer) Export(s *Saved) bool {
 	s.Source, s.Note = w.src, nil
@@ -39,10 +39,10 @@ func (w *Writer) copy(s *Saved) bool {
 	}
 	slices.SortFunc(ledgers[1:], func(a, b *Ledger) int { return cmp.Compare(a.src.Rank, b.src.Rank) })
 	s.Books = slices.Grow(s.Books[:0], len(ledgers))[:len(ledgers)]
-	s.copier.blocks = slices.Grow(s.copier.blocks, int(blocks+blocks/8)) // before the index is locked
+	s.copier.blocks = slices.Grow(s.copier.blocks, int(blocks+blocks/8)) // before the stripe is locked
 
-	w.x.mu.Lock()
-	defer w.x.mu.Unlock()
+	w.main.x.mu.Lock()
+	defer w.main.x.mu.Unlock()
 	if !w.applied || w.unsaveable {
 		return false
 	}
@@ -105,7 +105,7 @@ func (c *copier) reset() {
 	c.copies, c.above = make(map[copiedHash][]Copies), make(map[place]struct{})
 }
 
-// copyLocked copies one ledger: its small part into b, its blocks behind those of the ledger before. Needs x.mu.
+// copyLocked copies one ledger: its small part into b, its blocks behind those of the ledger before. Needs stripe.mu.
 func (c *copier) copyLocked(l *Ledger, b *Book) {
 	b.BookMeta = l.metaLocked()
 	b.Scopes = b.Scopes[:0]

@@ -7,7 +7,7 @@ import (
 	"github.com/kvscout/kvscout/events"
 )
 
-// Find is the open ledger of a rank of a worker; false if there is none. It waits for the writers' lock.
+// Find is the open ledger of a rank of a worker; false if there is none. It waits for no writer.
 func (x *Index) Find(worker string, rank int) (*Ledger, bool) {
 	id := events.Source{Worker: worker, Rank: rank}.ID()
 	x.mu.Lock()
@@ -17,7 +17,7 @@ func (x *Index) Find(worker string, rank int) (*Ledger, bool) {
 }
 
 // Open says whether the source is still part of the index. It waits for nobody.
-func (l *Ledger) Open() bool { return l.x.Source(l.Number()) != nil }
+func (l *Ledger) Open() bool { return l.x.index.Source(l.Number()) != nil }
 
 // Resets counts the restarts of the engine so far. It waits for nobody.
 func (l *Ledger) Resets() uint64 { return l.stats.resets.Load() }
@@ -48,8 +48,12 @@ const maxElsewhere = 64
 // namespace of the model than the query's: the sign of a salt or adapter that the request does not name rightly. At most
 // 64 namespaces are asked. It errs with the context's error.
 func (x *Index) Elsewhere(ctx context.Context, l *Ledger, q Query, tokens int) (bool, error) {
+	s := x.stripeOf(q.Model)
+	if s == nil {
+		return false, nil
+	}
 	var others []Namespace
-	x.families.Range(func(f family, _ []*scope) bool {
+	s.families.Range(func(f family, _ []*scope) bool {
 		if f.model == q.Model && (f.Salt != q.Salt || f.Adapter != q.Adapter) {
 			others = append(others, f.Namespace)
 		}

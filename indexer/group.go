@@ -46,7 +46,7 @@ type groups []group
 // table is what a source publishes about its groups. It is not changed once published.
 type table struct {
 	groups
-	since uint64 // Index.clears at the clear that made it; what was read of the tree before that is gone
+	since uint64 // stripe.clears at the clear that made it; what was read of the tree before that is gone
 	lanes []laneOf
 	sizes []int // all block sizes of the groups, ascending
 	// plain: one lane of the device, of one group that keeps every block, in one block size.
@@ -127,7 +127,7 @@ type row struct {
 	size  int // tokens in a block
 	pairs bool
 	masks []mask
-	asOf  uint64 // Index.clears before the tree was read
+	asOf  uint64 // stripe.clears before the tree was read
 }
 
 func (r *row) at(i int) mask {

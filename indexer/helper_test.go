@@ -54,13 +54,13 @@ func (r *rig) finish() {
 			r.books(fmt.Sprintf("%s, rank %d", id, rank), l)
 		}
 	}
-	if err := r.x.chains.sound(); err != nil {
+	if err := r.x.sound(); err != nil {
 		r.t.Error(err)
 	}
 	for _, w := range r.w {
 		w.Close()
 	}
-	if err := r.x.chains.empty(); err != nil {
+	if err := r.x.empty(); err != nil {
 		r.t.Error(err)
 	}
 	s := r.x.Stats()

@@ -26,6 +26,9 @@ func (x *Index) Source(number uint32) *Ledger {
 // context's error.
 func (r *Reader) Holders(ctx context.Context, q *Query) ([]Holder, error) {
 	r.holders = r.holders[:0]
+	if !r.turn(q.Model) {
+		return r.holders, nil
+	}
 	if r.slot != nil && q.Keys != nil && len(q.Keys) <= checkEvery && q.Extra == "" && r.holdQuickly(q) {
 		return r.holders, nil
 	}
@@ -41,7 +44,7 @@ func (r *Reader) Holders(ctx context.Context, q *Query) ([]Holder, error) {
 		return r.holders, nil
 	}
 	for i := range r.leads {
-		if l := r.x.chains.lanes.at(r.leads[i].lane).ledger.Load(); l != nil {
+		if l := r.in.chains.lanes.at(r.leads[i].lane).ledger.Load(); l != nil {
 			r.holds(l, l.table.Load(), &r.leads[i])
 		}
 	}
@@ -50,7 +53,7 @@ func (r *Reader) Holders(ctx context.Context, q *Query) ([]Holder, error) {
 
 // holdQuickly is Holders for a few keys and sources of which only leading runs count. It is false for others.
 func (r *Reader) holdQuickly(q *Query) bool {
-	t := r.x.chains
+	t := r.in.chains
 	var s *scope
 	for _, o := range r.scopesOf(q) {
 		if o.BlockSize != q.KeySize {
@@ -65,7 +68,7 @@ func (r *Reader) holdQuickly(q *Query) bool {
 		return true
 	}
 	t.epochs.enter(r.slot)
-	r.asOf = r.x.clears.Load()
+	r.asOf = r.in.clears.Load()
 	r.runs, r.placed = r.runs[:0], false
 	ok := t.walkKeys(r, uint32(s.origin), q.Keys)
 	t.epochs.leave(r.slot)
@@ -85,13 +88,13 @@ func (r *Reader) holdRuns(q *Query, s *scope) bool {
 	if s.Pairs {
 		prompt--
 	}
-	lanes := &r.x.chains.lanes
+	lanes := &r.in.chains.lanes
 	if lanes.fancy.Load() == 0 {
 		slots := *lanes.slots.Load()
 		for i, d := range r.runs {
 			out[i] = Holder{slots[d.lane].Load(), min(prompt, d.blocks*size)}
 		}
-		if r.x.clears.Load() == r.asOf { // after: no lane has passed to another source
+		if r.in.clears.Load() == r.asOf { // after: no lane has passed to another source
 			r.holders = out
 			return true
 		}

@@ -30,23 +30,14 @@ const defaultMaxOrphanBlocks = 65536
 
 // Index knows which source holds which prefix. All methods may be called concurrently; lookups wait for no writer.
 type Index struct {
-	opts     Options
-	tree     tree
-	chains   *chains // tree, unless that is the plain one
-	families *xsync.Map[family, []*scope]
-	sources  *xsync.Map[slot, *Ledger]
+	opts    Options
+	stripes [stripeCount]atomic.Pointer[stripe] // by stripeNumber; each made at the first Open of a model of it
+	sources *xsync.Map[slot, *Ledger]
 	// models lists the sources of a model; the lists are replaced, never changed.
-	models *xsync.Map[string, []*Ledger]
-	// adapters finds the models under which blocks of an adapter are held, each as often as scopes hold some.
-	adapters *xsync.Map[string, []string]
-	version  atomic.Uint64
-	clears   atomic.Uint64 // of all sources so far
-	scopes   atomic.Uint64 // scopes made and dropped so far
+	models  *xsync.Map[string, []*Ledger]
+	readers sync.Pool // of *Reader
 
-	readers sync.Pool  // of *Reader
-	quick   quickStore // scratch; guarded by mu
-
-	mu sync.Mutex // guards ids, lastSlot, what tree and scope call "writers only", and every Ledger's book
+	mu sync.Mutex // guards ids, lastSlot, and changes of stripes, sources and models; taken after a stripe's
 	// ids finds an open source by its id.
 	ids      map[string]*Ledger
 	lastSlot slot
@@ -58,24 +49,20 @@ func New(opts Options) *Index {
 		opts.MaxOrphanBlocks = defaultMaxOrphanBlocks
 	}
 	x := &Index{
-		opts:     opts,
-		chains:   newChains(),
-		families: xsync.NewMap[family, []*scope](),
-		sources:  xsync.NewMap[slot, *Ledger](),
-		adapters: xsync.NewMap[string, []string](),
-		models:   xsync.NewMap[string, []*Ledger](),
-		ids:      make(map[string]*Ledger),
-	}
-	x.tree = x.chains
-	if opts.Plain {
-		x.tree, x.chains = newTrie(), nil
+		opts:    opts,
+		sources: xsync.NewMap[slot, *Ledger](),
+		models:  xsync.NewMap[string, []*Ledger](),
+		ids:     make(map[string]*Ledger),
 	}
 	x.readers.New = func() any { return x.NewReader() }
 	return x
 }
 
 // Version grows with every change of what anyone holds.
-func (x *Index) Version() uint64 { return x.version.Load() }
+func (x *Index) Version() (sum uint64) {
+	x.each(func(s *stripe) { sum += s.version.Load() })
+	return sum
+}
 
 // Open adds a source that holds nothing yet. It errs with ErrSourceExists.
 func (x *Index) Open(src events.Source) (*Ledger, error) {
@@ -85,12 +72,26 @@ func (x *Index) Open(src events.Source) (*Ledger, error) {
 		return nil, fmt.Errorf("%w: %s", ErrSourceExists, src.ID())
 	}
 	x.lastSlot++
-	l := newLedger(x, src, x.lastSlot)
+	l := newLedger(x.stripeLocked(src.Model), src, x.lastSlot)
 	x.ids[src.ID()] = l
 	x.sources.Store(l.slot, l)
 	have, _ := x.models.Load(src.Model)
 	x.models.Store(src.Model, append(have, l)) // readers see no more of the array than they loaded
 	return l, nil
+}
+
+// remove forgets a source that holds nothing.
+func (x *Index) remove(l *Ledger) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.ids, l.src.ID())
+	x.sources.Delete(l.slot)
+	have, _ := x.models.Load(l.src.Model)
+	if rest := slices.DeleteFunc(slices.Clone(have), func(o *Ledger) bool { return o == l }); len(rest) > 0 {
+		x.models.Store(l.src.Model, rest)
+	} else {
+		x.models.Delete(l.src.Model)
+	}
 }
 
 // Close takes the source and everything it holds out of the index. Calls after the first do nothing, and so does
@@ -103,14 +104,7 @@ func (l *Ledger) Close() {
 	}
 	l.closed = true
 	l.clearLocked()
-	delete(l.x.ids, l.src.ID())
-	l.x.sources.Delete(l.slot)
-	have, _ := l.x.models.Load(l.src.Model)
-	if rest := slices.DeleteFunc(slices.Clone(have), func(o *Ledger) bool { return o == l }); len(rest) > 0 {
-		l.x.models.Store(l.src.Model, rest)
-	} else {
-		l.x.models.Delete(l.src.Model)
-	}
+	l.x.index.remove(l)
 	l.x.tree.close(l)
 	l.x.version.Add(1)
 }

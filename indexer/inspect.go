@@ -27,6 +27,9 @@ func (x *Index) Holdings(ctx context.Context, q Query) ([]Holding, error) {
 	r := x.readers.Get().(*Reader)
 	defer x.readers.Put(r)
 	defer r.end()
+	if !r.turn(q.Model) {
+		return nil, nil
+	}
 	if err := r.collect(ctx, &q, false); err != nil {
 		return nil, err
 	}
@@ -135,21 +138,27 @@ func (x *Index) Ledgers() []*Ledger {
 
 // AdapterModel finds the model under which blocks of an adapter are held; false when none are, or under several.
 func (x *Index) AdapterModel(adapter string) (model string, ok bool) {
-	models, _ := x.adapters.Load(adapter)
-	for _, m := range models {
-		if m != models[0] {
-			return "", false
+	several := false
+	x.each(func(s *stripe) {
+		models, _ := s.adapters.Load(adapter)
+		for _, m := range models {
+			several = several || ok && m != model
+			model, ok = m, true
 		}
-	}
-	if len(models) == 0 {
+	})
+	if several {
 		return "", false
 	}
-	return models[0], true
+	return model, ok
 }
 
 // HoldsAdapter says whether blocks of the adapter are held under the model.
 func (x *Index) HoldsAdapter(model, adapter string) bool {
-	models, _ := x.adapters.Load(adapter)
+	s := x.stripeOf(model)
+	if s == nil {
+		return false
+	}
+	models, _ := s.adapters.Load(adapter)
 	return slices.Contains(models, model)
 }
 

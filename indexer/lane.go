@@ -13,7 +13,7 @@ type lane uint32
 type laneOf struct {
 	lane lane
 	bit  mask // 0: in the masks under each hash
-	// since is Index.clears when the source got it: what was read of the tree before that was another's.
+	// since is stripe.clears when the source got it: what was read of the tree before that was another's.
 	since uint64
 }
 
@@ -36,7 +36,7 @@ type ownerPage [lanesInPage]owner
 // owner is whose a lane is, and what of the source's table readers of one lane need. since is written before ledger.
 type owner struct {
 	ledger atomic.Pointer[Ledger]
-	// since is Index.clears<<1; what was read of the tree before that is gone. The lowest bit is 1 for table.plain.
+	// since is stripe.clears<<1; what was read of the tree before that is gone. The lowest bit is 1 for table.plain.
 	since atomic.Uint64
 }
 

@@ -12,7 +12,7 @@ import (
 // history. The tree hears only what changes. One goroutine at a time writes a ledger's events, in the order of the
 // stream (rule 8).
 type Ledger struct {
-	x    *Index
+	x    *stripe // of its model
 	src  events.Source
 	slot slot
 	// configured is the block size that the source is configured with, if any.
@@ -25,7 +25,7 @@ type Ledger struct {
 	stats  counters
 	fresh  fresh
 
-	// The book; guarded by x.mu.
+	// The book; guarded by the stripe's mu.
 	closed  bool
 	blocks  map[events.Hash]*block
 	alias   map[uint64]events.Hash // integer form of digests, for engines that mix both forms
@@ -79,7 +79,7 @@ type copies struct {
 	since uint64 // batch in which n last rose from 0
 }
 
-func newLedger(x *Index, src events.Source, s slot) *Ledger {
+func newLedger(x *stripe, src events.Source, s slot) *Ledger {
 	l := &Ledger{x: x, src: src, slot: s, blocks: make(map[events.Hash]*block), alias: make(map[uint64]events.Hash)}
 	l.orphans.init(x.opts.MaxOrphanBlocks)
 	if src.BlockSize > 0 {

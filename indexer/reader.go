@@ -9,14 +9,18 @@ import (
 // Reader looks prompts up in memory of its own, which it uses again: what a method returns is valid until the next call.
 // It belongs to one goroutine at a time.
 type Reader struct {
-	x    *Index
+	x *Index
+	// in is the stripe of the model that was asked for last, nil before the first.
+	in    *stripe
+	model string
+	slot  *epochSlot // of in; nil with the plain structure
+
 	ctx  context.Context
 	q    *Query
-	asOf uint64 // Index.clears before the tree was read
+	asOf uint64 // stripe.clears before the tree was read
 	keys keyer
-	slot *epochSlot // nil with the plain structure
 
-	// scopes are those of the family that was asked for last, as of Index.scopes+1.
+	// scopes are those of the family that was asked for last, as of stripe.scopes+1.
 	scopes   []*scope
 	family   family
 	scopesAt uint64
@@ -42,6 +46,8 @@ type Reader struct {
 	list    []*row
 	masks   []mask
 	plain   map[slot][]*row // what the plain tree collects
+
+	slots [stripeCount]*epochSlot // of the stripes it was ever in
 }
 
 // walk is one scope that was read.
@@ -81,15 +87,32 @@ type run struct {
 
 // NewReader is a reader of the index.
 func (x *Index) NewReader() *Reader {
-	r := &Reader{x: x}
-	if x.chains != nil {
-		r.slot = x.chains.epochs.join(r)
+	return &Reader{x: x}
+}
+
+// turn turns to the stripe of a model. It is false when there is none, and then nobody holds anything of the model.
+func (r *Reader) turn(model string) bool {
+	return r.in != nil && r.model == model || r.turnTo(model)
+}
+
+func (r *Reader) turnTo(model string) bool {
+	s := r.x.stripeOf(model)
+	if s == nil {
+		return false
 	}
-	return r
+	r.in, r.model = s, model
+	if r.slot = r.slots[s.number]; r.slot == nil && s.chains != nil {
+		r.slot = s.chains.epochs.join(r)
+		r.slots[s.number] = r.slot
+	}
+	return true
 }
 
 // Lookup answers for every source of the model, in no stated order. It errs with the context's error.
 func (r *Reader) Lookup(ctx context.Context, q *Query) ([]Match, error) {
+	if !r.turn(q.Model) {
+		return nil, nil
+	}
 	defer r.end()
 	err := r.collect(ctx, q, r.slot != nil)
 	if err == errNotBrief {
@@ -111,14 +134,14 @@ func (r *Reader) Lookup(ctx context.Context, q *Query) ([]Match, error) {
 }
 
 // collect reads what sources hold of the prompt, once for each scope of its namespace: with brief their leading runs only,
-// or errNotBrief.
+// or errNotBrief. Needs turn.
 func (r *Reader) collect(ctx context.Context, q *Query, brief bool) error {
 	r.walks, r.leads, r.more, r.path = r.walks[:0], r.leads[:0], r.more[:0], r.path[:0]
 	r.ctx, r.q = ctx, q
 	if r.slot != nil {
-		r.x.chains.epochs.enter(r.slot)
+		r.in.chains.epochs.enter(r.slot)
 	}
-	r.asOf = r.x.clears.Load()
+	r.asOf = r.in.clears.Load()
 	r.brief, r.placed, r.runs = brief, false, r.runs[:0]
 	if r.x.opts.Plain {
 		r.plain = make(map[slot][]*row)
@@ -134,7 +157,7 @@ func (r *Reader) collect(ctx context.Context, q *Query, brief bool) error {
 		r.checked = 0
 		r.keys.reset(q.Tokens, q.Features, s.BlockSize, s.Pairs, s.seed)
 		r.keys.given = q.Keys
-		if err := r.x.tree.collect(r, s.origin, &r.keys); err != nil {
+		if err := r.in.tree.collect(r, s.origin, &r.keys); err != nil {
 			return err
 		}
 	}
@@ -143,19 +166,19 @@ func (r *Reader) collect(ctx context.Context, q *Query, brief bool) error {
 
 // scopesOf are the scopes of a request's namespace. One reader's requests often have the same.
 func (r *Reader) scopesOf(q *Query) []*scope {
-	now := r.x.scopes.Load() + 1
+	now := r.in.scopes.Load() + 1
 	if r.scopesAt == now && r.family.model == q.Model && r.family.Salt == q.Salt && r.family.Adapter == q.Adapter {
 		return r.scopes
 	}
 	r.scopesAt, r.family = now, family{model: q.Model, Namespace: Namespace{Salt: q.Salt, Adapter: q.Adapter}}
-	r.scopes, _ = r.x.families.Load(r.family)
+	r.scopes, _ = r.in.families.Load(r.family)
 	return r.scopes
 }
 
 // end forgets the request.
 func (r *Reader) end() {
 	if r.slot != nil {
-		r.x.chains.epochs.leave(r.slot)
+		r.in.chains.epochs.leave(r.slot)
 	}
 	r.ctx, r.q, r.plain = nil, nil, nil
 	r.keys.tokens, r.keys.features, r.keys.given = nil, nil, nil
@@ -332,7 +355,7 @@ func (r *Reader) rowsOf(l *Ledger, t *table) []*row {
 	if r.asOf < t.since || !sees(r.q, l) {
 		return nil
 	}
-	rows := r.x.tree.rows(r, l, t)
+	rows := r.in.tree.rows(r, l, t)
 	slices.SortFunc(rows, func(a, b *row) int { return a.size - b.size })
 	return rows
 }

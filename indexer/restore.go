@@ -34,9 +34,9 @@ func (w *Writer) Restore(s *Saved, within time.Duration) error {
 		}
 	}
 	w.partial.Store(true)
-	w.x.mu.Lock()
+	w.main.x.mu.Lock()
 	w.cursor, w.applied, w.restored, w.wasPartial = s.Cursor, true, true, s.Partial
-	w.x.mu.Unlock()
+	w.main.x.mu.Unlock()
 	w.unproven.Store(true)
 	return nil
 }
@@ -68,6 +68,11 @@ func (l *Ledger) restore(b *Book, until int64) error {
 	defer l.x.mu.Unlock()
 	if l.closed || l.stats.handles.Load() > 0 {
 		return fmt.Errorf("%w: the ledger is in use", ErrBook)
+	}
+	for _, s := range b.Scopes {
+		if s.Model != l.src.Model { // its blocks would lie in a stripe where nobody looks for them
+			return fmt.Errorf("%w: a scope of model %q, the source serves %q", ErrBook, s.Model, l.src.Model)
+		}
 	}
 	return l.restoreLocked(b, until)
 }
@@ -105,7 +110,7 @@ func (w *Writer) Proven() {
 	w.each((*Ledger).Proven)
 }
 
-// restoreLocked fills an empty ledger from a checked book. Needs x.mu.
+// restoreLocked fills an empty ledger from a checked book. Needs stripe.mu.
 func (l *Ledger) restoreLocked(b *Book, until int64) error {
 	l.doubt(DoubtResumed, true) // before anything is held
 	t := l.table.Load()
@@ -159,7 +164,7 @@ func (l *Ledger) setCounters(c *BookCounters) {
 	}
 }
 
-// restorer puts the blocks of a book into a ledger and the tree. Only run is to be called, with the index locked.
+// restorer puts the blocks of a book into a ledger and the tree. Only run is to be called, with the stripe locked.
 type restorer struct {
 	l      *Ledger
 	b      *Book

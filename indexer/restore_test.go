@@ -323,11 +323,11 @@ func TestRestore_AnyBook(t *testing.T) {
 				t.Fatalf("refused, and there is %+v", st)
 			}
 		}
-		if err := x.chains.sound(); err != nil {
+		if err := x.sound(); err != nil {
 			t.Fatalf("%v after %+v", err, s.Books[0])
 		}
 		w.Close()
-		if err := x.chains.empty(); err != nil {
+		if err := x.empty(); err != nil {
 			t.Fatalf("%v after %+v", err, s.Books[0])
 		}
 	}

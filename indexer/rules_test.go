@@ -245,12 +245,13 @@ func TestRule13_BoundsNameTheirReasons(t *testing.T) {
 	}
 }
 
-// A writer that holds the index's lock, however long, delays no lookup.
+// A writer that holds a lock of the index, however long, delays no lookup.
 func TestRule16_LookupWaitsForNoWriter(t *testing.T) {
 	r := newRig(t, "w1", "w2")
 	r.apply("w1", chainOf(101, 3))
 	done := make(chan int)
-	r.x.mu.Lock()
+	mu := &r.w["w1"].main.x.mu
+	mu.Lock()
 	go func() { // ends by itself; the test waits for it below
 		list, _ := r.x.Lookup(context.Background(), span(1, 12))
 		best := -1
@@ -261,12 +262,12 @@ func TestRule16_LookupWaitsForNoWriter(t *testing.T) {
 	}()
 	select {
 	case got := <-done:
-		r.x.mu.Unlock()
+		mu.Unlock()
 		if got != 12 {
 			t.Errorf("best answer %d tokens, want 12", got)
 		}
 	case <-time.After(10 * time.Second):
-		r.x.mu.Unlock()
+		mu.Unlock()
 		<-done
 		t.Fatal("lookup waited for a writer")
 	}
@@ -344,6 +345,7 @@ func TestRule01_ClearDuringALookup(t *testing.T) {
 	r.apply("w1", extended(store(hashes(101, 102, 103), nil, sequence(1, 12), 4), atGroup, 1, "sliding_window", 4))
 	q := span(1, 13)
 	reader := r.x.NewReader()
+	reader.turn("m")
 	if err := reader.collect(context.Background(), &q, false); err != nil {
 		t.Fatal(err)
 	}

@@ -30,8 +30,8 @@ type scope struct {
 
 func (s Scope) family() family { return family{model: s.Model, Namespace: s.Namespace} }
 
-// scopeLocked is the scope, nil if there is none. Needs x.mu.
-func (x *Index) scopeLocked(want Scope) *scope {
+// scopeLocked is the scope, nil if there is none. Needs stripe.mu.
+func (x *stripe) scopeLocked(want Scope) *scope {
 	have, _ := x.families.Load(want.family())
 	for _, s := range have {
 		if s.Scope == want {
@@ -41,8 +41,8 @@ func (x *Index) scopeLocked(want Scope) *scope {
 	return nil
 }
 
-// enterLocked is the scope, made if new, with one more block in it. Needs x.mu.
-func (x *Index) enterLocked(want Scope) *scope {
+// enterLocked is the scope, made if new, with one more block in it. Needs stripe.mu.
+func (x *stripe) enterLocked(want Scope) *scope {
 	key := want.family()
 	have, _ := x.families.Load(key)
 	for _, s := range have {
@@ -63,8 +63,8 @@ func (x *Index) enterLocked(want Scope) *scope {
 	return s
 }
 
-// leaveLocked takes n blocks out of the scope, which goes with its last one. Needs x.mu.
-func (x *Index) leaveLocked(s *scope, n int) {
+// leaveLocked takes n blocks out of the scope, which goes with its last one. Needs stripe.mu.
+func (x *stripe) leaveLocked(s *scope, n int) {
 	s.blocks -= n
 	if s.blocks > 0 || n == 0 {
 		return

@@ -119,10 +119,14 @@ type Stats struct {
 
 // Stats is a snapshot of the index.
 func (x *Index) Stats() Stats {
-	s := Stats{Version: x.Version(), Blocks: x.tree.size(), Bytes: x.tree.bytes()}
-	x.families.Range(func(_ family, list []*scope) bool {
-		s.Scopes += len(list)
-		return true
+	s := Stats{Version: x.Version()}
+	x.each(func(p *stripe) {
+		s.Blocks += p.tree.size()
+		s.Bytes += p.tree.bytes()
+		p.families.Range(func(_ family, list []*scope) bool {
+			s.Scopes += len(list)
+			return true
+		})
 	})
 	x.sources.Range(func(_ slot, l *Ledger) bool {
 		s.Sources++

@@ -7,8 +7,8 @@ type place uint64
 // slot names one source inside an index. Slots are never used again.
 type slot uint32
 
-// tree is the seam between the index and the structure that holds it: who holds which block. Writers are serialised by
-// the index; collect may run beside them and waits for nobody (rule 16).
+// tree is the seam between a stripe and the structure that holds it: who holds which block. Writers are serialised by
+// the stripe; collect may run beside them and waits for nobody (rule 16).
 type tree interface {
 	// root makes the place above the first blocks of a scope and takes a reference to it. origin is what readers know it
 	// by, and is never used twice.

@@ -113,7 +113,7 @@ func TestRule03_TwinsOfWitnessedSources(t *testing.T) {
 			credited += w.same(t, q)
 			w.same(t, Query{Model: "m", KeySize: size, Keys: Keys(q.Tokens, nil, size, false, Namespace{})})
 		}
-		if err := w.x.chains.sound(); err != nil {
+		if err := w.x.sound(); err != nil {
 			t.Fatal(err)
 		}
 		if credited == 0 {
@@ -122,7 +122,7 @@ func TestRule03_TwinsOfWitnessedSources(t *testing.T) {
 		for _, l := range w.list {
 			l.Close()
 		}
-		if err := w.x.chains.empty(); err != nil {
+		if err := w.x.empty(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -140,7 +140,7 @@ func TestRule01_TwinsOfLongPrompts(t *testing.T) {
 		}
 		w := newTwins(t, list...)
 		if seed%2 == 1 {
-			w.x.chains.dict.maxMoved = 0 // sources claim what they would move
+			w.x.chainsOf("m").dict.maxMoved = 0 // sources claim what they would move
 		}
 		prompts := make([][]uint32, 10)
 		for i := range prompts {
@@ -198,7 +198,7 @@ func TestRule01_TwinsOfLongPrompts(t *testing.T) {
 			w.same(t, q)
 			sameHolders(t, readers, &q)
 			if step%100 == 0 {
-				if err := w.x.chains.sound(); err != nil {
+				if err := w.x.sound(); err != nil {
 					t.Fatalf("seed %d, step %d: %v", seed, step, err)
 				}
 			}
@@ -206,7 +206,7 @@ func TestRule01_TwinsOfLongPrompts(t *testing.T) {
 		for _, l := range w.list {
 			l.Close()
 		}
-		if err := w.x.chains.empty(); err != nil {
+		if err := w.x.empty(); err != nil {
 			t.Fatal(err)
 		}
 	}

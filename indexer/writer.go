@@ -24,7 +24,8 @@ type Writer struct {
 	unread atomic.Uint64
 
 	// cursor is behind the batch applied last, if applied; restored: that was before Restore; unsaveable: what comes next
-	// cannot be read without what this decoder remembers. All are guarded by x.mu, so that they are the books'.
+	// cannot be read without what this decoder remembers. All are guarded by the stripe's mu, so that they are
+	// the books'.
 	cursor            events.Cursor
 	applied, restored bool
 	unsaveable        bool
@@ -32,7 +33,7 @@ type Writer struct {
 	wasPartial bool
 	unproven   atomic.Bool
 
-	mu     sync.Mutex      // guards ranks, closed and ill; taken before the index's
+	mu     sync.Mutex      // guards ranks, closed and ill; taken before the stripe's
 	ranks  map[int]*Ledger // of other ranks than the stream's
 	closed bool
 	ill    error // what Health noted last
@@ -55,8 +56,8 @@ func (x *Index) NewWriter(src events.Source, limits events.Limits) (*Writer, err
 // Unsaveable says that Export has nothing though batches were applied: what comes next can only be read by who has read
 // those before (events.Decoder.Remembers).
 func (w *Writer) Unsaveable() bool {
-	w.x.mu.Lock()
-	defer w.x.mu.Unlock()
+	w.main.x.mu.Lock()
+	defer w.main.x.mu.Unlock()
 	return w.unsaveable
 }
 
@@ -79,12 +80,12 @@ func (w *Writer) Apply(seq uint64, payload []byte, received time.Time) {
 			w.each(func(o *Ledger) { o.doubt(doubtOf(reason), true) })
 		}
 	}
-	w.x.mu.Lock()
+	w.main.x.mu.Lock()
 	l.applyBatchLocked(&w.batch)
 	first := w.restored
 	w.cursor, w.applied, w.restored = events.CursorAt(seq, payload, received), true, false
 	w.unsaveable = w.decoder.Remembers()
-	w.x.mu.Unlock()
+	w.main.x.mu.Unlock()
 	if first {
 		w.each(func(o *Ledger) { o.fresh.until.Store(0) })
 	}
@@ -148,9 +149,9 @@ func (w *Writer) Rejected() (sum [events.ReasonCount]uint64) {
 func (w *Writer) Reset() {
 	w.partial.Store(true)
 	w.each((*Ledger).Reset)
-	w.x.mu.Lock()
+	w.main.x.mu.Lock()
 	w.applied, w.restored = false, false // after: no cursor may stand for books that are another life's
-	w.x.mu.Unlock()
+	w.main.x.mu.Unlock()
 }
 
 // Joined notes where the known history begins.
