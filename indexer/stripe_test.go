@@ -166,8 +166,12 @@ func TestRule17_UnknownModelsTakeNothing(t *testing.T) {
 		q := Query{Model: name, Tokens: benchTokens(1, 8*benchBlock)}
 		list, err := r.Holders(context.Background(), &q)
 		held, err2 := x.Holdings(context.Background(), q)
-		if len(asked(t, r, &q))+len(list)+len(held) > 0 || err != nil || err2 != nil || x.HoldsAdapter(name, "a") {
-			t.Fatalf("%s is answered: %v, %v; %v, %v", name, list, err, held, err2)
+		told, err3 := x.Explain(context.Background(), q)
+		if err := errors.Join(err, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+		if len(asked(t, r, &q))+len(list)+len(held)+len(told) > 0 || x.HoldsAdapter(name, "a") {
+			t.Fatalf("%s is answered: %v; %v; %v", name, list, held, told)
 		}
 	}
 	x.each(func(s *stripe) { t.Errorf("there is stripe %d", s.number) })
