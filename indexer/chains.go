@@ -3,7 +3,6 @@ package indexer
 import (
 	"math/bits"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/puzpuzpuz/xsync/v4"
 )
@@ -264,9 +263,6 @@ func (t *chains) size() int { return int(t.count.Load()) }
 const isleBytes = 96
 
 func (t *chains) bytes() int {
-	n := int(t.keys.mem.Load()+t.held.mem.Load()+t.dict.mem.Load()) + t.edges.bytes()
-	if d := t.slabs.dir.Load(); d != nil {
-		n += len(*d) * chainsInSlab * int(unsafe.Sizeof(chain{})+unsafe.Sizeof(chainNote{}))
-	}
+	n := int(t.keys.mem.Load()+t.held.mem.Load()+t.dict.mem.Load()+t.slabs.mem.Load()) + t.edges.bytes()
 	return n + (t.islands.Size()+t.vias.Size())*isleBytes
 }

@@ -149,7 +149,9 @@ func (l *Ledger) warmLocked(q *quickStore, at place, hashes []events.Hash) {
 		sum += uint32(g.n)
 	}
 	if n := len(l.groups); n > 0 && l.space != 0 {
-		sum += uint32(t.dict.group(l.groups[n-1]).n)
+		if g := t.dict.groupOf(l.groups[n-1]); g != nil {
+			sum += uint32(g.n)
+		}
 	}
 	t.dict.sink += sum
 	if q.probes, q.hashes = q.probes[:0], hashes; !l.cur.inside {

@@ -232,7 +232,7 @@ func (l *Ledger) eachLocked(do func(h events.Hash, s *scope, p place, m mask)) {
 // chainsLocked are the chains in which the source holds something, and perhaps some in which it does not.
 func (l *Ledger) chainsLocked() []uint32 {
 	slices.Sort(l.chains)
-	l.chains = slices.DeleteFunc(slices.Compact(l.chains), func(id uint32) bool { return id >= l.x.chains.slabs.next })
+	l.chains = slices.DeleteFunc(slices.Compact(l.chains), func(id uint32) bool { return !l.x.chains.slabs.rooms.has(id) })
 	return l.chains
 }
 
