@@ -61,7 +61,8 @@ const (
 	manyMembers = 512
 )
 
-const chainSlabBytes = slabRecords * int64(unsafe.Sizeof(chain{})+unsafe.Sizeof(chainNote{}))
+// chainBytes is what a chain takes beside its keys and members.
+const chainBytes = int(unsafe.Sizeof(chain{}) + unsafe.Sizeof(chainNote{}))
 
 func entry(ln lane, n int) uint32 { return uint32(ln)<<blockBits | uint32(n) }
 func entryLane(e uint32) lane     { return lane(e >> blockBits) }
@@ -122,14 +123,14 @@ func (s *chainSlabs) addSlab(n int) {
 		dir, s.notes = append(dir, nil), append(s.notes, nil)
 	}
 	dir[n], s.notes[n] = new([slabRecords]chain), new([slabRecords]chainNote)
-	s.mem.Add(chainSlabBytes)
+	s.mem.Add(slabRecords * int64(chainBytes))
 	s.dir.Store(&dir)
 }
 
 func (s *chainSlabs) dropSlab(n int) {
 	dir := s.copyDir()
 	dir[n], s.notes[n] = nil, nil
-	s.mem.Add(-chainSlabBytes)
+	s.mem.Add(-slabRecords * int64(chainBytes))
 	s.dir.Store(&dir)
 }
 

@@ -376,6 +376,11 @@ func (d *dict) drop(h handle) {
 	}
 }
 
+// inUse is the bytes of the table and of groups in use.
+func (d *dict) inUse() int {
+	return int(d.mem.Load()) - (d.rooms.size*slabRecords-d.rooms.used)*int(unsafe.Sizeof(hashGroup{}))
+}
+
 // tidy gives memory back when nothing is left.
 func (d *dict) tidy() {
 	if d.live == 0 && d.mem.Load() > 0 {

@@ -22,6 +22,9 @@ type Options struct {
 	// KeepOnGap keeps what a source held when batches are lost for good, and flags its answers as upper bounds; false
 	// drops it (rule 11).
 	KeepOnGap bool
+	// MaxBytes bounds Stats.Bytes, about: above it the prompts that were stored longest ago are forgotten, and whoever held
+	// them is answered for with lower bounds until its next clear (DoubtCapped). 0: no bound. The plain structure has none.
+	MaxBytes int
 	// Plain makes the index keep its blocks in the plain reference structure, to compare answers with.
 	Plain bool
 }
@@ -42,6 +45,7 @@ type Index struct {
 	version  atomic.Uint64
 	clears   atomic.Uint64 // of all sources so far
 	scopes   atomic.Uint64 // scopes made and dropped so far
+	books    atomic.Int64  // bytes of all sources' books
 
 	readers sync.Pool  // of *Reader
 	quick   quickStore // scratch; guarded by mu
@@ -73,6 +77,9 @@ func New(opts Options) *Index {
 	x.readers.New = func() any { return x.NewReader() }
 	return x
 }
+
+// MaxBytes is Options.MaxBytes.
+func (x *Index) MaxBytes() int { return x.opts.MaxBytes }
 
 // Version grows with every change of what anyone holds.
 func (x *Index) Version() uint64 { return x.version.Load() }

@@ -189,6 +189,7 @@ func (l *Ledger) storePartsLocked(q *quickStore, ln lane, hashes []events.Hash) 
 			}
 			if p.kind == partHeld {
 				l.copyLocked(id, pos, pos+n, 1)
+				t.slabs.note(id).stored = t.now
 				group = 0
 			} else {
 				group = l.enterHashesLocked(q, p.kind, id, c, pos, done, n)
