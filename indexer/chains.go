@@ -54,7 +54,7 @@ func newChains() *chains {
 		index:   make(map[uint32]*memberTable),
 		again:   make(map[laneAt]uint32),
 	}
-	t.dict.maxMoved = maxMoved
+	t.dict.maxMoved, t.dict.fewSlabs = maxMoved, fewSlabs
 	t.edges.init()
 	t.epochs.init()
 	return t

@@ -31,10 +31,10 @@ type dict struct {
 	owned  int // groups that are not of space 0
 	twins  bool
 	gen    uint32 // counts shards made anew
-	// maxMoved is the constant, but for tests.
-	maxMoved int
-	mem      atomic.Int64 // bytes of slabs and tables
-	sink     uint32       // keeps touch from being optimised away
+	// maxMoved and fewSlabs are the constants, but for tests.
+	maxMoved, fewSlabs int
+	mem                atomic.Int64 // bytes of slabs and tables
+	sink               uint32       // keeps touch from being optimised away
 }
 
 // hashGroup is the hashes of consecutive positions of a chain.

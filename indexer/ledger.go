@@ -146,6 +146,7 @@ func (l *Ledger) applyBatchLocked(b *events.Batch) {
 	l.weighLocked()
 	l.x.tree.settle()
 	l.x.capLocked()
+	l.x.compactLocked()
 	l.doubt(DoubtOrphans, l.orphans.blocks > 0)
 	l.x.version.Add(1)
 }
