@@ -318,6 +318,34 @@ func TestRule13_AfterMaxBytes(t *testing.T) {
 	}
 }
 
+// Case 108: ends of prompts go before their starts, so that what is left of one can be used.
+func TestRule17_Case108_StartsGoLast(t *testing.T) {
+	x := New(Options{MaxBytes: 1 << 20})
+	l, err := x.Open(events.Source{Worker: "w0", Engine: events.EngineVLLM, Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Joined(true)
+	const shared, own = 8, 8
+	start := benchTokens(0, shared*benchBlock)
+	l.Apply(&events.Batch{Events: []events.Event{dense(1, 0, start, benchBlock)}}) // long before the rest
+	ask := func(id int) Query {
+		return Query{Model: "m", Tokens: append(slices.Clone(start), benchTokens(id, own*benchBlock)...)}
+	}
+	id := 1 // the first goes on in the chain of the start
+	for ; l.Stats().Evicted < 10000; id++ {
+		e := dense(uint64(id)<<20, 0, benchTokens(id, own*benchBlock), benchBlock)
+		e.HasParent, e.Parent = true, events.HashInt(shared)
+		l.Apply(&events.Batch{Events: []events.Event{e}})
+	}
+	for at, want := range map[int]int{2: shared, id - 1: shared + own} {
+		list, err := x.Lookup(context.Background(), ask(at))
+		if err != nil || list[0].Held != want*benchBlock || list[0].Bound != newBound(DoubtCapped) {
+			t.Errorf("prompt %d of %d: %+v, %v; want %d blocks", at, id-1, list, err, want)
+		}
+	}
+}
+
 // A prompt that is stored again is not the oldest any more.
 func TestRule17_MaxBytesKeepsWhatIsStoredAgain(t *testing.T) {
 	x, w0, other := full(t)
