@@ -172,7 +172,7 @@ func (a *arena[T]) dropSlab(slab uint32) {
 // vacate chooses slabs to be emptied when more than a third of the arena is free; classes are never merged, so this is
 // what bounds fragmentation. Where it says true the owner moves each extent that leaves says is in such a slab.
 func (a *arena[T]) vacate() bool {
-	if a.total-a.used < a.total/3+4*slabUnits {
+	if a.total-a.used < a.total/3+slabUnits {
 		return false
 	}
 	left := 16

@@ -107,6 +107,7 @@ type BookCounters struct {
 	Resets         uint64            `json:"resets,omitempty"`
 	Lost           uint64            `json:"lost,omitempty"`
 	OrphansDropped int64             `json:"orphans_dropped,omitempty"`
+	Evicted        uint64            `json:"evicted,omitempty"`
 }
 
 // MaxBooks is the most books that one stream can have.

@@ -59,17 +59,20 @@ const (
 	DoubtTiers
 	// DoubtResumed: what is held was restored from a snapshot, and nothing has shown that the engine is still the same.
 	DoubtResumed
+	// DoubtCapped: blocks were forgotten because the index was at its bound of memory.
+	DoubtCapped
 	doubtEnd
 )
 
 const (
 	// lowering doubts say that the engine may hold more.
-	lowering = DoubtHistory | DoubtAmbiguous | DoubtBlockSize | DoubtRefused | DoubtOrphans | DoubtCut | DoubtTiers
+	lowering = DoubtHistory | DoubtAmbiguous | DoubtBlockSize | DoubtRefused | DoubtOrphans | DoubtCut | DoubtTiers |
+		DoubtCapped
 	// raising doubts say that it may reuse less. The others say both.
 	raising = DoubtGap | DoubtNamespace | DoubtWindow | DoubtState
 	// passing doubts end with the state that they are about: at a clear, or when what was held is dropped.
 	passing = DoubtAmbiguous | DoubtGap | DoubtUnread | DoubtRefused | DoubtOrphans | DoubtGroups |
-		DoubtResumed
+		DoubtResumed | DoubtCapped
 )
 
 var doubtNames = map[Doubt]string{
@@ -90,6 +93,7 @@ var doubtNames = map[Doubt]string{
 	DoubtBehind:    "behind",
 	DoubtTiers:     "tiers_uncleared",
 	DoubtResumed:   "resumed",
+	DoubtCapped:    "capped",
 }
 
 // doubtOf is the doubt that a rejected event leaves about its source, 0 for none: what was rejected was no news, or

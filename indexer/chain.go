@@ -1,6 +1,9 @@
 package indexer
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
 // chain is a run of blocks without a fork: their keys, stored once however many sources hold them, and for each lane how
 // many of them it has from the chain's start. Chains never split: where prompts part, a child chain hangs off (chain,
@@ -56,9 +59,10 @@ const (
 	islandChange = maxLanes
 	// manyMembers is when a chain's members are found by a table.
 	manyMembers = 512
-
-	chainsInSlab = 1 << 10
 )
+
+// chainBytes is what a chain takes beside its keys and members.
+const chainBytes = int(unsafe.Sizeof(chain{}) + unsafe.Sizeof(chainNote{}))
 
 func entry(ln lane, n int) uint32 { return uint32(ln)<<blockBits | uint32(n) }
 func entryLane(e uint32) lane     { return lane(e >> blockBits) }
@@ -73,48 +77,66 @@ func (c *chain) length() int { return int(uint32(c.keys.Load())) }
 func placeAt(id uint32, n int) place      { return place(id)<<32 | place(n) }
 func (p place) split() (id uint32, n int) { return uint32(p >> 32), int(uint32(p)) }
 
-// chainSlabs are the chains by id, in slabs of which readers see the list grow.
+// chainSlabs are the chains by id. A slab comes and goes by a new list of them for readers; chains are given back only
+// when no reader is left that could look at them.
 type chainSlabs struct {
-	dir   atomic.Pointer[[]*[chainsInSlab]chain]
-	notes []*[chainsInSlab]chainNote
-	next  uint32
-	free  []uint32
+	dir   atomic.Pointer[[]*[slabRecords]chain] // replaced, never changed
+	notes []*[slabRecords]chainNote
+	rooms rooms
+	mem   atomic.Int64 // bytes of slabs
 }
 
 // at is the chain with an id that was given out.
-func (s *chainSlabs) at(id uint32) *chain { return &(*s.dir.Load())[id/chainsInSlab][id%chainsInSlab] }
+func (s *chainSlabs) at(id uint32) *chain { return &(*s.dir.Load())[id/slabRecords][id%slabRecords] }
 
-func (s *chainSlabs) note(id uint32) *chainNote { return &s.notes[id/chainsInSlab][id%chainsInSlab] }
+func (s *chainSlabs) note(id uint32) *chainNote { return &s.notes[id/slabRecords][id%slabRecords] }
 
 // alloc is an id without a meaning. No chain has id 0.
-func (s *chainSlabs) alloc() uint32 {
-	if n := len(s.free); n > 0 {
-		id := s.free[n-1]
-		s.free = s.free[:n-1]
-		return id
+func (s *chainSlabs) alloc() uint32 { return s.rooms.take(s) }
+
+// give takes an id back that no reader can see.
+func (s *chainSlabs) give(id uint32) {
+	note := s.note(id)
+	*note = chainNote{gone: true}
+	if s.rooms.give(s, id) {
+		s.notes = nil
+		s.dir.Store(nil)
 	}
-	s.next = max(s.next, 1)
-	id := s.next
-	s.next++
-	if int(id/chainsInSlab) == len(s.notes) {
-		var dir []*[chainsInSlab]chain
-		if d := s.dir.Load(); d != nil {
-			dir = append(dir, *d...)
-		}
-		dir = append(dir, new([chainsInSlab]chain))
-		s.notes = append(s.notes, new([chainsInSlab]chainNote))
-		s.dir.Store(&dir)
-	}
-	return id
 }
 
-// give takes an id back that no reader can see. It is true when none is left.
-func (s *chainSlabs) give(id uint32) (none bool) {
-	s.free = append(s.free, id)
-	if len(s.free)+1 < int(s.next) {
-		return false
+// each calls do with every chain that is there. do may make and drop chains.
+func (s *chainSlabs) each(do func(id uint32, c *chain, note *chainNote)) {
+	for n := 0; n < len(s.rooms.list); n++ {
+		for o := uint32(0); n < len(s.rooms.list) && o < s.rooms.list[n].next; o++ {
+			if id := uint32(n)*slabRecords + o; id != 0 && !s.note(id).gone {
+				do(id, s.at(id), s.note(id))
+			}
+		}
 	}
-	s.next, s.free, s.notes = 0, nil, nil
-	s.dir.Store(nil)
-	return true
+}
+
+func (s *chainSlabs) link(id uint32) *uint32 { return &s.note(id).next }
+
+func (s *chainSlabs) addSlab(n int) {
+	dir := s.copyDir()
+	if n == len(dir) {
+		dir, s.notes = append(dir, nil), append(s.notes, nil)
+	}
+	dir[n], s.notes[n] = new([slabRecords]chain), new([slabRecords]chainNote)
+	s.mem.Add(slabRecords * int64(chainBytes))
+	s.dir.Store(&dir)
+}
+
+func (s *chainSlabs) dropSlab(n int) {
+	dir := s.copyDir()
+	dir[n], s.notes[n] = nil, nil
+	s.mem.Add(-slabRecords * int64(chainBytes))
+	s.dir.Store(&dir)
+}
+
+func (s *chainSlabs) copyDir() []*[slabRecords]chain {
+	if d := s.dir.Load(); d != nil {
+		return append([]*[slabRecords]chain(nil), *d...)
+	}
+	return nil
 }

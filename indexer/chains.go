@@ -54,7 +54,7 @@ func newChains() *chains {
 		index:   make(map[uint32]*memberTable),
 		again:   make(map[laneAt]uint32),
 	}
-	t.dict.maxMoved = maxMoved
+	t.dict.maxMoved, t.dict.fewSlabs = maxMoved, fewSlabs
 	t.edges.init()
 	t.epochs.init()
 	return t
@@ -264,9 +264,31 @@ func (t *chains) size() int { return int(t.count.Load()) }
 const isleBytes = 96
 
 func (t *chains) bytes() int {
-	n := int(t.keys.mem.Load()+t.held.mem.Load()+t.dict.mem.Load()) + t.edges.bytes()
-	if d := t.slabs.dir.Load(); d != nil {
-		n += len(*d) * chainsInSlab * int(unsafe.Sizeof(chain{})+unsafe.Sizeof(chainNote{}))
-	}
+	n := int(t.keys.mem.Load()+t.held.mem.Load()+t.dict.mem.Load()+t.slabs.mem.Load()) + t.edges.bytes()
 	return n + (t.islands.Size()+t.vias.Size())*isleBytes
+}
+
+// inUse is bytes without what slabs have room for. Writers only.
+func (t *chains) inUse() int {
+	n := classUnit(t.keys.used, unsafe.Sizeof(Key(0))) + classUnit(t.held.used, unsafe.Sizeof(atomic.Uint32{}))
+	n += t.slabs.rooms.used*chainBytes + t.dict.inUse() + t.edges.bytes()
+	return n + (t.islands.Size()+t.vias.Size())*isleBytes
+}
+
+// classUnit is the size of so many units of an arena.
+func classUnit(units int, size uintptr) int { return units * unitLen * int(size) }
+
+// weight is about what goes with a chain, hashes of sources with spaces of their own left out.
+func (t *chains) weight(c *chain, note *chainNote) int {
+	n := chainBytes + 2*edgeBytes
+	if w := c.keys.Load(); w>>32 != 0 {
+		n += classUnit(classUnits(int(note.class)), unsafe.Sizeof(Key(0)))
+	}
+	if w := c.held.Load(); w>>32 != 0 {
+		n += classUnit(classUnits(int(note.hclass)), unsafe.Sizeof(atomic.Uint32{}))
+	}
+	if c.group != 0 {
+		n += (c.length() + groupLen - 1) / groupLen * int(unsafe.Sizeof(hashGroup{}))
+	}
+	return n
 }

@@ -14,16 +14,17 @@ import (
 
 // sound checks the numbered invariants of chains against a walk over all of it.
 func (t *chains) sound() error {
-	gone := make(map[uint32]bool)
-	for _, id := range t.slabs.free {
-		gone[id] = true
+	if err := soundRooms(&t.slabs, &t.slabs.rooms); err != nil {
+		return fmt.Errorf("chains: %w", err)
+	}
+	if err := soundRooms(&t.dict, &t.dict.rooms); err != nil {
+		return fmt.Errorf("groups: %w", err)
 	}
 	edges, live, handles := 0, 0, 0
-	for id := uint32(1); id < t.slabs.next; id++ {
+	var ids []uint32
+	t.slabs.each(func(id uint32, _ *chain, _ *chainNote) { ids = append(ids, id) })
+	for _, id := range ids {
 		c, note := t.slabs.at(id), t.slabs.note(id)
-		if gone[id] || note.gone {
-			continue
-		}
 		if note.touched {
 			return fmt.Errorf("chain %d is touched", id)
 		}
@@ -54,8 +55,8 @@ func (t *chains) sound() error {
 		}
 		handles += n
 	}
-	for id := uint32(1); id < t.dict.next; id++ {
-		if g := t.dict.group(id); g.owned {
+	for id := range t.dict.rooms.limit() {
+		if g := t.dict.groupOf(id); g != nil && g.owned {
 			handles += bits.OnesCount16(g.used)
 		}
 	}
@@ -136,9 +137,9 @@ func (t *chains) empty() error {
 	}
 	rest := t.edges.live + t.islands.Size() + t.vias.Size() + len(t.again) + t.size() + t.dict.live + len(t.index) + len(t.limbo)
 	bytes := t.bytes() - t.edges.bytes()
-	if lanes := int(t.lanes.next) - len(t.lanes.free); rest != 0 || bytes != 0 || lanes != 0 || t.slabs.next != 0 {
+	if lanes := int(t.lanes.next) - len(t.lanes.free); rest != 0 || bytes != 0 || lanes != 0 || t.slabs.rooms.used != 0 {
 		return fmt.Errorf("%d edges, %d islands, %d lists by hash, %d counts, %d blocks, %d handles, %d maps, %d retired, %d bytes, %d lanes, %d chains left",
-			t.edges.live, t.islands.Size(), t.vias.Size(), len(t.again), t.size(), t.dict.live, len(t.index), len(t.limbo), bytes, lanes, t.slabs.next)
+			t.edges.live, t.islands.Size(), t.vias.Size(), len(t.again), t.size(), t.dict.live, len(t.index), len(t.limbo), bytes, lanes, t.slabs.rooms.used)
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ func (l *Ledger) clearLocked() {
 	if l.compact {
 		l.clearSimpleLocked()
 	}
+	l.chains = nil
 	l.orphans.clear()
 	l.publish(newTable(l.src, nil, l.x.clears.Add(1), l.table.Load().lanes))
 	l.x.tree.settle()

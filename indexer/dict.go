@@ -25,17 +25,16 @@ import (
 //     plainly by one source beside another; then twins is true.
 type dict struct {
 	shards [dictShards]dictShard
-	slabs  []*[groupsInSlab]hashGroup
-	next   uint32 // first group never used; 0 is none
-	free   []uint32
+	slabs  []*[slabRecords]hashGroup
+	rooms  rooms // of groups; 0 is none
 	live   int
 	owned  int // groups that are not of space 0
 	twins  bool
 	gen    uint32 // counts shards made anew
-	// maxMoved is the constant, but for tests.
-	maxMoved int
-	mem      atomic.Int64 // bytes of slabs and tables
-	sink     uint32       // keeps touch from being optimised away
+	// maxMoved and fewSlabs are the constants, but for tests.
+	maxMoved, fewSlabs int
+	mem                atomic.Int64 // bytes of slabs and tables
+	sink               uint32       // keeps touch from being optimised away
 }
 
 // hashGroup is the hashes of consecutive positions of a chain.
@@ -64,15 +63,16 @@ type dictShard struct {
 type handle uint32
 
 const (
-	groupLen     = 14
-	groupsInSlab = 1 << 10
-	dictShards   = 256
-	shardBits    = 8
-	deadSlot     = 1 // handles begin at 16
-	shardGrowth  = 2.5
+	groupLen    = 14
+	dictShards  = 256
+	shardBits   = 8
+	deadSlot    = 1 // handles begin at 16
+	shardGrowth = 2.5
+
+	groupSlabBytes = int64(unsafe.Sizeof([slabRecords]hashGroup{}))
 )
 
-func (d *dict) group(id uint32) *hashGroup { return &d.slabs[id/groupsInSlab][id%groupsInSlab] }
+func (d *dict) group(id uint32) *hashGroup { return &d.slabs[id/slabRecords][id%slabRecords] }
 
 // of is the group and position of a handle.
 func (d *dict) of(h handle) (g *hashGroup, pos int) {
@@ -97,18 +97,7 @@ func (g *hashGroup) of(space uint32) bool {
 }
 
 func (d *dict) newGroup(chain uint32, base int, space uint32) uint32 {
-	var id uint32
-	if n := len(d.free); n > 0 {
-		id, d.free = d.free[n-1], d.free[:n-1]
-	} else {
-		d.next = max(d.next, 1)
-		id = d.next
-		d.next++
-		if int(id/groupsInSlab) == len(d.slabs) {
-			d.slabs = append(d.slabs, new([groupsInSlab]hashGroup))
-			d.mem.Add(int64(unsafe.Sizeof([groupsInSlab]hashGroup{})))
-		}
-	}
+	id := d.rooms.take(d)
 	g := d.group(id)
 	g.chain, g.link, g.base, g.used, g.n = chain, space, uint16(base), 0, 0
 	g.owned, g.claimed = space != 0, false
@@ -124,7 +113,24 @@ func (d *dict) freeGroup(id uint32) {
 		d.owned--
 	}
 	g.used, g.n, g.chain, g.link, g.owned = 0, 0, 0, 0, false
-	d.free = append(d.free, id)
+	if d.rooms.give(d, id) {
+		d.slabs = nil
+	}
+}
+
+func (d *dict) link(id uint32) *uint32 { return &d.group(id).link }
+
+func (d *dict) addSlab(n int) {
+	if n == len(d.slabs) {
+		d.slabs = append(d.slabs, nil)
+	}
+	d.slabs[n] = new([slabRecords]hashGroup)
+	d.mem.Add(groupSlabBytes)
+}
+
+func (d *dict) dropSlab(n int) {
+	d.slabs[n] = nil
+	d.mem.Add(-groupSlabBytes)
 }
 
 // spaceMix keeps equal hashes of different spaces apart.
@@ -306,7 +312,7 @@ func (d *dict) remake(s *dictShard, size int) {
 	old := *s
 	d.gen++
 	d.mem.Add(int64(size-len(old.slots)) * 4)
-	s.slots, s.bits, s.used, s.dead = make([]uint32, size), uint(bits.Len32(d.next*16))+1, 0, 0
+	s.slots, s.bits, s.used, s.dead = make([]uint32, size), uint(bits.Len32(d.rooms.limit()*16))+1, 0, 0
 	low := uint32(1)<<old.bits - 1
 	var handles [32]handle
 	var xs [32]uint64
@@ -370,10 +376,15 @@ func (d *dict) drop(h handle) {
 	}
 }
 
+// inUse is the bytes of the table and of groups in use.
+func (d *dict) inUse() int {
+	return int(d.mem.Load()) - (d.rooms.size*slabRecords-d.rooms.used)*int(unsafe.Sizeof(hashGroup{}))
+}
+
 // tidy gives memory back when nothing is left.
 func (d *dict) tidy() {
-	if d.live == 0 && d.next > 0 {
-		d.shards, d.slabs, d.next, d.free, d.owned, d.twins = [dictShards]dictShard{}, nil, 0, nil, 0, false
+	if d.live == 0 && d.mem.Load() > 0 {
+		d.shards, d.slabs, d.rooms, d.owned, d.twins = [dictShards]dictShard{}, nil, rooms{}, 0, false
 		d.mem.Store(0)
 	}
 }

@@ -65,7 +65,10 @@
 //  12. A closed source is in no answer, and nothing still under way brings it back. A silent one is flagged.
 //  13. Every Match carries its freshness and whether it is exact, a bound or an estimate, with reasons.
 //  16. Lookup takes no lock that a writer holds.
-//  17. Waiting stores are bounded in blocks and in bytes; groups and ranks of a source are bounded in number.
+//  17. Waiting stores are bounded in blocks and in bytes; groups and ranks of a source are bounded in number. Memory follows
+//     what is held: slabs of which nothing is in use go (slabs.go, arena.go), and hashes that lie thin are moved together
+//     (compact.go). Options.MaxBytes bounds all of it: what was stored longest ago is forgotten, counted, and its holders
+//     are in doubt until their next clear (cap.go).
 //
 // # Concurrency
 //

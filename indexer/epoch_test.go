@@ -3,6 +3,7 @@ package indexer
 import (
 	"context"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,10 +31,8 @@ func TestRule16_ReuseWaitsForReaders(t *testing.T) {
 		r.apply("w1", chainOf(501, 8))
 		r.apply("w1", remove(501, 502, 503, 504, 505, 506, 507, 508))
 	}
-	for _, free := range tree.slabs.free {
-		if free == id {
-			t.Error("the reader's chain is free for use")
-		}
+	if !tree.slabs.note(id).gone || !slices.ContainsFunc(tree.limbo, func(r retired) bool { return r.kind == retiredChain && r.id == id }) {
+		t.Error("the reader's chain does not wait for it")
 	}
 	if keys := tree.keysOf(tree.slabs.at(id)); len(keys) != 8 || keys[0] != Keys(q.Tokens, nil, 4, false, Namespace{})[0] {
 		t.Error("the reader's chain reads otherwise than before")

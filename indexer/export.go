@@ -198,6 +198,7 @@ func (l *Ledger) metaLocked() BookMeta {
 			Batches: c.batches.Load(), ReuseReports: c.reports.Load(), Replayed: c.replayed.Load(), Bytes: c.bytes.Load(),
 			Connections: c.connections.Load(), Gaps: c.gaps.Load(), Resets: c.resets.Load(), Lost: c.lost.Load(),
 			OrphansDropped: c.orphansDropped.Load(), Rejected: make(map[string]uint64),
+			Evicted: c.evicted.Load(),
 		},
 	}
 	for i := range c.kinds {

@@ -22,6 +22,9 @@ type Options struct {
 	// KeepOnGap keeps what a source held when batches are lost for good, and flags its answers as upper bounds; false
 	// drops it (rule 11).
 	KeepOnGap bool
+	// MaxBytes bounds Stats.Bytes, about: above it the prompts that were stored longest ago are forgotten, and whoever held
+	// them is answered for with lower bounds until its next clear (DoubtCapped). 0: no bound. The plain structure has none.
+	MaxBytes int
 	// Plain makes the index keep its blocks in the plain reference structure, to compare answers with.
 	Plain bool
 }
@@ -57,6 +60,9 @@ func New(opts Options) *Index {
 	x.readers.New = func() any { return x.NewReader() }
 	return x
 }
+
+// MaxBytes is Options.MaxBytes.
+func (x *Index) MaxBytes() int { return x.opts.MaxBytes }
 
 // Version grows with every change of what anyone holds.
 func (x *Index) Version() (sum uint64) {

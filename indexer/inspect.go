@@ -36,6 +36,9 @@ func (x *Index) Holdings(ctx context.Context, q Query) ([]Holding, error) {
 	var out []Holding
 	list, _ := x.models.Load(q.Model)
 	for _, l := range list {
+		if err := r.late(); err != nil {
+			return nil, err
+		}
 		t := l.table.Load()
 		rows := r.rowsOf(l, t)
 		if len(rows) == 0 {

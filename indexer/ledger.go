@@ -145,6 +145,8 @@ func (l *Ledger) applyBatchLocked(b *events.Batch) {
 	l.deflateLocked()
 	l.weighLocked()
 	l.x.tree.settle()
+	l.x.capLocked()
+	l.x.compactLocked()
 	l.doubt(DoubtOrphans, l.orphans.blocks > 0)
 	l.x.version.Add(1)
 }
@@ -187,6 +189,7 @@ func (l *Ledger) addLocked(b *block, group int, tier events.Tier) {
 	for i := range b.copies {
 		if b.copies[i].bit == want {
 			b.copies[i].n++
+			l.x.storedAgainLocked(b.place)
 			l.repeatedLocked()
 			return
 		}

@@ -27,7 +27,7 @@ func (l *Ledger) appendOwnLocked(id uint32, pos int, hashes []events.Hash, probe
 
 // groupOf is a group that may be 0 or free.
 func (d *dict) groupOf(id uint32) *hashGroup {
-	if id == 0 || id >= d.next {
+	if id == 0 || !d.rooms.has(id) {
 		return nil
 	}
 	return d.group(id)

@@ -149,7 +149,9 @@ func (l *Ledger) warmLocked(q *quickStore, at place, hashes []events.Hash) {
 		sum += uint32(g.n)
 	}
 	if n := len(l.groups); n > 0 && l.space != 0 {
-		sum += uint32(t.dict.group(l.groups[n-1]).n)
+		if g := t.dict.groupOf(l.groups[n-1]); g != nil {
+			sum += uint32(g.n)
+		}
 	}
 	t.dict.sink += sum
 	if q.probes, q.hashes = q.probes[:0], hashes; !l.cur.inside {
@@ -187,6 +189,7 @@ func (l *Ledger) storePartsLocked(q *quickStore, ln lane, hashes []events.Hash) 
 			}
 			if p.kind == partHeld {
 				l.copyLocked(id, pos, pos+n, 1)
+				t.slabs.note(id).stored = t.now
 				group = 0
 			} else {
 				group = l.enterHashesLocked(q, p.kind, id, c, pos, done, n)

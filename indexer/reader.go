@@ -128,6 +128,9 @@ func (r *Reader) Lookup(ctx context.Context, q *Query) ([]Match, error) {
 	r.matches = slices.Grow(r.matches[:0], len(list))[:len(list)]
 	clear(r.matches)
 	for i, l := range list {
+		if err := r.late(); err != nil {
+			return nil, err
+		}
 		r.match(l, &r.matches[i])
 	}
 	return r.matches, nil
@@ -194,6 +197,14 @@ func (r *Reader) check(block int) error {
 		return nil
 	}
 	r.checked = block
+	return r.ctx.Err()
+}
+
+// late errs when the deadline is over, between sources of a prompt so long that each may take a while.
+func (r *Reader) late() error {
+	if r.checked == 0 {
+		return nil
+	}
 	return r.ctx.Err()
 }
 

@@ -141,6 +141,7 @@ func (l *Ledger) restoreLocked(b *Book, until int64) error {
 	l.fresh.sequence.Store(b.Sequence)
 	l.fresh.heard.Store(b.Heard)
 	l.fresh.until.Store(until)
+	l.x.capLocked()
 	l.x.version.Add(1)
 	return nil
 }
@@ -155,6 +156,7 @@ func (l *Ledger) setCounters(c *BookCounters) {
 	s.gaps.Store(c.Gaps)
 	s.resets.Store(c.Resets)
 	s.lost.Store(c.Lost)
+	s.evicted.Store(c.Evicted)
 	s.orphansDropped.Store(c.OrphansDropped)
 	for i, n := range c.Events {
 		s.kinds[i].Store(n)

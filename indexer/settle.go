@@ -164,16 +164,15 @@ func (t *chains) reclaim() {
 // move puts the keys of chains elsewhere that lie in slabs to be emptied. Only its chain names an extent, so that is a copy
 // and one store.
 func (t *chains) move() {
-	for id := uint32(1); id < t.slabs.next; id++ {
-		c, note := t.slabs.at(id), t.slabs.note(id)
+	t.slabs.each(func(_ uint32, c *chain, note *chainNote) {
 		w := c.keys.Load()
 		ext, n := uint32(w>>32), int(uint32(w))
-		if ext == 0 || note.gone || !t.keys.leaves(ext) {
-			continue
+		if ext == 0 || !t.keys.leaves(ext) {
+			return
 		}
 		next := t.keys.alloc(int(note.class))
 		copy(t.keys.view(next, n), t.keys.view(ext, n))
 		c.keys.Store(uint64(next)<<32 | uint64(n))
 		t.retire(retiredKeys, ext, note.class)
-	}
+	})
 }

@@ -232,7 +232,7 @@ func (l *Ledger) eachLocked(do func(h events.Hash, s *scope, p place, m mask)) {
 // chainsLocked are the chains in which the source holds something, and perhaps some in which it does not.
 func (l *Ledger) chainsLocked() []uint32 {
 	slices.Sort(l.chains)
-	l.chains = slices.DeleteFunc(slices.Compact(l.chains), func(id uint32) bool { return id >= l.x.chains.slabs.next })
+	l.chains = slices.DeleteFunc(slices.Compact(l.chains), func(id uint32) bool { return !l.x.chains.slabs.rooms.has(id) })
 	return l.chains
 }
 
@@ -284,7 +284,7 @@ func (l *Ledger) clearSimpleLocked() {
 	}
 	t.dict.tidy()
 	l.odd, l.more = make(map[place]uint32), nil
-	l.space, l.claimed, l.groups, l.chains, l.cur, l.removed = 0, false, nil, nil, cursor{}, 0
+	l.space, l.claimed, l.groups, l.cur, l.removed = 0, false, nil, cursor{}, 0
 }
 
 // heldIn is how many blocks of a chain any of the lanes holds.
@@ -307,10 +307,15 @@ func (t *chains) heldIn(id uint32, c *chain, lanes []laneOf) (sum int) {
 // blockBytes is about what an odd block takes.
 const blockBytes = 324
 
+// waitingBytes is about what a block that waits takes beside its content.
+const waitingBytes = 96
+
 // weighLocked notes how much memory the book takes.
 func (l *Ledger) weighLocked() {
 	n := len(l.blocks)*blockBytes + (cap(l.chains)+cap(l.groups))*4 + len(l.more)*64
-	if l.stats.memory.Load() != int64(n) {
+	n += l.orphans.bytes + l.orphans.blocks*waitingBytes
+	if was := l.stats.memory.Load(); was != int64(n) {
 		l.stats.memory.Store(int64(n))
+		l.x.books.Add(int64(n) - was)
 	}
 }

@@ -20,6 +20,7 @@ type counters struct {
 	lost           atomic.Uint64
 	handles        atomic.Int64
 	orphansDropped atomic.Int64
+	evicted        atomic.Uint64
 	resident       [events.TierCount]atomic.Int64
 	memory         atomic.Int64 // bytes of the book
 }
@@ -51,6 +52,8 @@ type SourceStats struct {
 	Resident [events.TierCount]int
 	// OrphanStores and OrphanBlocks wait for a parent now; OrphansDropped were given up.
 	OrphanStores, OrphanBlocks, OrphansDropped int
+	// Evicted counts what was forgotten for Options.MaxBytes: a block counts for each tier and group that had it.
+	Evicted uint64
 	// Lag is the time from the arrival of the last message to its being applied, 0 before the first; Since is when the
 	// state of freshness last changed.
 	Lag   time.Duration
@@ -77,6 +80,7 @@ func (l *Ledger) Stats() SourceStats {
 		Resets:         c.resets.Load(),
 		Handles:        int(c.handles.Load()),
 		OrphansDropped: int(c.orphansDropped.Load()),
+		Evicted:        c.evicted.Load(),
 		Lag:            time.Duration(l.fresh.lag.Load()),
 		Since:          time.Unix(0, l.fresh.since.Load()),
 		BlockSizes:     l.blockSizes(),
@@ -115,6 +119,8 @@ type Stats struct {
 	HolderBlocks int
 	// Bytes is about how much memory blocks, holders and the sources' books take. The plain structure counts its books only.
 	Bytes int
+	// Retired is the part of Bytes that is of no use any more and waits for lookups under way to end.
+	Retired int
 }
 
 // Stats is a snapshot of the index.
@@ -123,6 +129,9 @@ func (x *Index) Stats() Stats {
 	x.each(func(p *stripe) {
 		s.Blocks += p.tree.size()
 		s.Bytes += p.tree.bytes()
+		if p.chains != nil {
+			s.Retired += int(p.chains.waiting.Load())
+		}
 		p.families.Range(func(_ family, list []*scope) bool {
 			s.Scopes += len(list)
 			return true

@@ -40,6 +40,9 @@ func (l *Ledger) storeLocked(e *events.Event) (events.Reason, bool) {
 	}
 	if l.reportedLocked(e, id.blocks) {
 		l.stats.reports.Add(1)
+		for _, b := range id.blocks {
+			l.x.storedAgainLocked(b.place)
+		}
 		if len(l.table.Load().groups) > 1 { // a hybrid engine computes anew what not all of its groups hold
 			l.doubt(DoubtRefused, true)
 		}

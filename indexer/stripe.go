@@ -22,6 +22,7 @@ type stripe struct {
 	adapters *xsync.Map[string, []string]
 	clears   atomic.Uint64 // of all its sources so far
 	scopes   atomic.Uint64 // scopes made and dropped so far
+	books    atomic.Int64  // bytes of its sources' books
 
 	_       [64]byte      // what follows changes with every batch, and lookups want the lines above
 	version atomic.Uint64 // the stripe's share of Index.Version

@@ -17,6 +17,9 @@ import (
 	"github.com/kvscout/kvscout/scorer"
 )
 
+// leastIndexBytes is a bound below which an index has little but its tables.
+const leastIndexBytes = 16 << 20
+
 // serveOptions are the settings of a server.
 type serveOptions struct {
 	listen, config string
@@ -44,6 +47,7 @@ type serveOptions struct {
 	maxOrphanBlocks int
 	maxPayloadBytes int
 	maxPromptTokens int
+	maxIndexBytes   int
 	shutdownGrace   time.Duration
 	readyGrace      time.Duration
 
@@ -80,6 +84,7 @@ func (o *serveOptions) register(f *pflag.FlagSet) {
 	f.IntVar(&o.maxOrphanBlocks, "max-orphan-blocks", 65536, "blocks per source that may wait for an unknown parent")
 	f.IntVar(&o.maxPayloadBytes, "max-payload-bytes", zmq.DefaultMaxFrame, "largest event payload taken, in bytes; frames over 16777216 are refused before that")
 	f.IntVar(&o.maxPromptTokens, "max-prompt-tokens", 1<<20, "longest prompt scored, in tokens")
+	f.IntVar(&o.maxIndexBytes, "max-index-bytes", 0, "memory of the index, in bytes; above it what was stored longest ago is forgotten, and answers about its workers are lower bounds (default 0: no bound)")
 	f.StringVar(&o.snapshot, "snapshot", "", "`FILE` that the index is kept in, so that a restart goes on where it ended; it has cache salts in it (default: none)")
 	f.DurationVar(&o.snapshotEvery, "snapshot-every", time.Minute, "how often --snapshot is written; it is also written when the server stops")
 	f.DurationVar(&o.readyGrace, "ready-grace", ingest.DefaultReadyGrace, "time that configured workers have to be reached and replayed before health says SERVING without them")
@@ -147,6 +152,9 @@ func (o *serveOptions) check() error {
 		if f.value <= 0 {
 			bad("%s is not positive", f.name)
 		}
+	}
+	if o.maxIndexBytes != 0 && o.maxIndexBytes < leastIndexBytes {
+		bad("max-index-bytes %d is neither 0 nor at least %d", o.maxIndexBytes, leastIndexBytes)
 	}
 	if o.healthEvery < 0 {
 		bad("health-every is negative")

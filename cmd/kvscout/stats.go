@@ -130,6 +130,13 @@ func printStats(w io.Writer, s *kvscoutv1.Stats) error {
 	if s.GetRefusedConnections() > 0 {
 		fmt.Fprintf(w, ", %d connections refused", s.GetRefusedConnections())
 	}
+	fmt.Fprintf(w, "\nmemory of the index: %d bytes", s.GetIndexBytes())
+	if s.GetMaxIndexBytes() > 0 {
+		fmt.Fprintf(w, " of %d", s.GetMaxIndexBytes())
+	}
+	if s.GetRetiredBytes() > 0 {
+		fmt.Fprintf(w, ", %d of them wait for lookups to end", s.GetRetiredBytes())
+	}
 	fmt.Fprintf(w, "\nscores: %d requests, errors: %s\n", s.GetScore().GetRequests(), counts(s.GetScore().GetErrors()))
 	if c := s.GetScore(); c.GetRouted() > 0 {
 		fmt.Fprintf(w, "routed: %d credited, %d waiting, %d confirmed, %d expired, %d dropped\n",
@@ -227,11 +234,11 @@ func printSources(w io.Writer, sources []*kvscoutv1.SourceStats) error {
 		_, err := fmt.Fprintln(w, "no workers")
 		return err
 	}
-	t := newTable(w, "WORKER", "RANK", "STATE", "BATCHES", "REPLAYED", "STORED", "REMOVED", "CLEARED", "BLOCKS", "GAPS", "RESETS", "WAITING", "REJECTED")
+	t := newTable(w, "WORKER", "RANK", "STATE", "BATCHES", "REPLAYED", "STORED", "REMOVED", "CLEARED", "BLOCKS", "GAPS", "RESETS", "WAITING", "EVICTED", "REJECTED")
 	for _, s := range sources {
 		t.row(s.GetWorkerId(), s.GetRank(), freshWords(s.GetFreshness()), s.GetBatches(), s.GetReplayedBatches(),
 			s.GetStoredEvents(), s.GetRemovedEvents(), s.GetClearedEvents(), tierBlocks(s.GetTiers()), s.GetGaps(),
-			s.GetResets(), s.GetOrphansWaiting(), counts(s.GetRejected()))
+			s.GetResets(), s.GetOrphansWaiting(), s.GetEvictedBlocks(), counts(s.GetRejected()))
 	}
 	return t.flush()
 }

@@ -85,6 +85,7 @@ var boundReasons = []struct {
 	{indexer.DoubtBehind, kvscoutv1.BoundReason_BOUND_REASON_BEHIND},
 	{indexer.DoubtTiers, kvscoutv1.BoundReason_BOUND_REASON_TIERS_UNCLEARED},
 	{indexer.DoubtResumed, kvscoutv1.BoundReason_BOUND_REASON_RESUMED},
+	{indexer.DoubtCapped, kvscoutv1.BoundReason_BOUND_REASON_CAPPED},
 }
 
 // BoundOf is a bound with its reasons in the enum's order.

@@ -33,7 +33,12 @@ type rig struct {
 
 func start(t testing.TB, opts indexrpc.Options, fleetOpts ...ingest.Options) *rig {
 	t.Helper()
-	index := indexer.New(indexer.Options{})
+	return startOver(t, indexer.New(indexer.Options{}), opts, fleetOpts...)
+}
+
+// startOver is start for an index.
+func startOver(t testing.TB, index *indexer.Index, opts indexrpc.Options, fleetOpts ...ingest.Options) *rig {
+	t.Helper()
 	fleet := ingest.New(index, append(fleetOpts, ingest.Options{})[0])
 	t.Cleanup(fleet.Close)
 	mux := http.NewServeMux()

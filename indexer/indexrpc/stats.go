@@ -75,6 +75,10 @@ func (s *Service) stats(now time.Time) *kvscoutv1.Stats {
 		Blocks:       uint64(x.Blocks),
 		HolderBlocks: uint64(x.HolderBlocks),
 
+		IndexBytes:    uint64(max(0, x.Bytes)),
+		RetiredBytes:  uint64(max(0, x.Retired)),
+		MaxIndexBytes: uint64(max(0, s.index.MaxBytes())),
+
 		TopicMismatches:    s.fleet.TopicMismatches(),
 		RefusedConnections: s.fleet.RefusedConnections(),
 		Discovery:          discoveryOf(s.fleet.Discovery()),
@@ -168,6 +172,7 @@ func sourceStatsOf(l *indexer.Ledger, st *indexer.SourceStats, fresh indexer.Fre
 		Resets:          st.Resets,
 		OrphansWaiting:  uint64(st.OrphanStores),
 		OrphansDropped:  uint64(max(0, st.OrphansDropped)),
+		EvictedBlocks:   st.Evicted,
 		StateSeconds:    max(0, now.Sub(st.Since).Seconds()),
 	}
 	if fresh.HasSequence {

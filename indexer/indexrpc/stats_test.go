@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/indexer"
 	"github.com/kvscout/kvscout/indexer/indexrpc"
 )
 
@@ -38,13 +39,52 @@ func TestGetStats(t *testing.T) {
 			Tiers: []*kvscoutv1.TierBlocks{{Tier: kvscoutv1.Tier_TIER_DEVICE, Blocks: 1}, {Tier: kvscoutv1.Tier_TIER_HOST, Blocks: 1}},
 		}},
 	}
-	ignore := []cmp.Option{protocmp.Transform(), protocmp.IgnoreFields(&kvscoutv1.Stats{}, "index_version", "uptime"),
+	ignore := []cmp.Option{protocmp.Transform(), protocmp.IgnoreFields(&kvscoutv1.Stats{}, "index_version", "uptime", "index_bytes", "retired_bytes"),
 		protocmp.IgnoreFields(&kvscoutv1.SourceStats{}, "freshness", "lag_seconds", "state_seconds")}
 	if diff := cmp.Diff(want, got, ignore...); diff != "" {
 		t.Errorf("stats (-want +got):\n%s", diff)
 	}
+	if got.GetIndexBytes() == 0 || got.GetRetiredBytes() >= got.GetIndexBytes() {
+		t.Errorf("%d bytes, %d of them for readers", got.GetIndexBytes(), got.GetRetiredBytes())
+	}
 	if up := got.GetUptime().AsDuration(); got.GetIndexVersion() == 0 || up < time.Minute || up > 2*time.Minute {
 		t.Errorf("version %d, uptime %v", got.GetIndexVersion(), up)
+	}
+}
+
+// Rule 17: an index at its bound says so: what it takes, what it forgot, and of whom it is answered for with lower bounds.
+func TestGetStats_Rule17_MaxBytes(t *testing.T) {
+	const limit = 1 << 20
+	r := startOver(t, indexer.New(indexer.Options{MaxBytes: limit}), indexrpc.Options{})
+	r.register(t, "w0")
+	const blocks = 1024
+	list := make([]uint32, 4*blocks)
+	var got *kvscoutv1.Stats
+	for n := range 100 {
+		for i := range list {
+			list[i] = uint32(n*len(list) + i)
+		}
+		r.publish(t, "w0", batch(uint64(n), payload(t, stored(1+n*blocks, nil, "GPU", list...))))
+		resp, err := r.GetStats(t.Context(), connect.NewRequest(&kvscoutv1.GetStatsRequest{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = resp.Msg.GetStats(); got.GetIndexBytes() > limit+limit/8 || got.GetMaxIndexBytes() != limit {
+			t.Fatalf("batch %d: %d bytes of %d", n, got.GetIndexBytes(), got.GetMaxIndexBytes())
+		}
+	}
+	held, evicted := got.GetHolderBlocks(), got.GetSources()[0].GetEvictedBlocks()
+	if held == 0 || evicted == 0 || held+evicted != 100*blocks {
+		t.Errorf("%d held and %d evicted of %d", held, evicted, 100*blocks)
+	}
+	resp, err := r.Inspect(t.Context(), connect.NewRequest(&kvscoutv1.InspectRequest{Prompt: &kvscoutv1.PromptTarget{
+		Tokens: &kvscoutv1.Tokens{Ids: []int64{99 * 4 * blocks, 99*4*blocks + 1, 99*4*blocks + 2, 99*4*blocks + 3}}}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &kvscoutv1.Bound{Kind: kvscoutv1.BoundKind_BOUND_KIND_LOWER, Reasons: []kvscoutv1.BoundReason{kvscoutv1.BoundReason_BOUND_REASON_CAPPED}}
+	if diff := cmp.Diff(want, resp.Msg.GetPrompt().GetHolders()[0].GetBound(), protocmp.Transform()); diff != "" {
+		t.Errorf("bound (-want +got):\n%s", diff)
 	}
 }
 

@@ -39,6 +39,7 @@ type rig struct {
 	fleet      *ingest.Fleet
 	service    *scorerpc.Service
 	next       map[string]uint64 // sequence numbers by worker
+	url        string
 }
 
 func start(t testing.TB, opts scorerpc.Options, fleetOpts ...ingest.Options) *rig {
@@ -66,6 +67,7 @@ func start(t testing.TB, opts scorerpc.Options, fleetOpts ...ingest.Options) *ri
 }
 
 func (r *rig) dial(t testing.TB, url string) {
+	r.url = url
 	h1, h2 := new(http.Protocols), new(http.Protocols)
 	h1.SetHTTP1(true)
 	h2.SetUnencryptedHTTP2(true)

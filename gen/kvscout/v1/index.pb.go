@@ -1079,7 +1079,13 @@ type Stats struct {
 	// Absent: the server shares no log with others.
 	Log *LogStats `protobuf:"bytes,40,opt,name=log,proto3" json:"log,omitempty"`
 	// Whether the service is ready.
-	Readiness     *Readiness `protobuf:"bytes,50,opt,name=readiness,proto3" json:"readiness,omitempty"`
+	Readiness *Readiness `protobuf:"bytes,50,opt,name=readiness,proto3" json:"readiness,omitempty"`
+	// About how much memory the index takes: blocks, holders, engine hashes and waiting stores.
+	IndexBytes uint64 `protobuf:"varint,45,opt,name=index_bytes,json=indexBytes,proto3" json:"index_bytes,omitempty"`
+	// The part of index_bytes that is of no use any more and waits for lookups under way to end.
+	RetiredBytes uint64 `protobuf:"varint,46,opt,name=retired_bytes,json=retiredBytes,proto3" json:"retired_bytes,omitempty"`
+	// What index_bytes is kept below by forgetting what was stored longest ago. 0: nothing is forgotten.
+	MaxIndexBytes uint64 `protobuf:"varint,47,opt,name=max_index_bytes,json=maxIndexBytes,proto3" json:"max_index_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1224,6 +1230,27 @@ func (x *Stats) GetReadiness() *Readiness {
 		return x.Readiness
 	}
 	return nil
+}
+
+func (x *Stats) GetIndexBytes() uint64 {
+	if x != nil {
+		return x.IndexBytes
+	}
+	return 0
+}
+
+func (x *Stats) GetRetiredBytes() uint64 {
+	if x != nil {
+		return x.RetiredBytes
+	}
+	return 0
+}
+
+func (x *Stats) GetMaxIndexBytes() uint64 {
+	if x != nil {
+		return x.MaxIndexBytes
+	}
+	return 0
 }
 
 // DiscoveryStats is the state of discovery, by which workers come and go without a call.
@@ -2116,6 +2143,9 @@ type SourceStats struct {
 	LostBatches uint64 `protobuf:"varint,18,opt,name=lost_batches,json=lostBatches,proto3" json:"lost_batches,omitempty"`
 	// Stores taken as reports of what is held (only for workers with reuse_reports).
 	ReuseReports uint64 `protobuf:"varint,19,opt,name=reuse_reports,json=reuseReports,proto3" json:"reuse_reports,omitempty"`
+	// What of it was forgotten because the index was at its bound of memory: a block counts for each tier and KV-cache group
+	// that had it. 0: nothing.
+	EvictedBlocks uint64 `protobuf:"varint,20,opt,name=evicted_blocks,json=evictedBlocks,proto3" json:"evicted_blocks,omitempty"`
 	// Seconds from the arrival of the last batch to its being visible to lookups. Absent: none yet.
 	LagSeconds *float64 `protobuf:"fixed64,30,opt,name=lag_seconds,json=lagSeconds,proto3,oneof" json:"lag_seconds,omitempty"`
 	// Seconds since the freshness state last changed.
@@ -2285,6 +2315,13 @@ func (x *SourceStats) GetLostBatches() uint64 {
 func (x *SourceStats) GetReuseReports() uint64 {
 	if x != nil {
 		return x.ReuseReports
+	}
+	return 0
+}
+
+func (x *SourceStats) GetEvictedBlocks() uint64 {
+	if x != nil {
+		return x.EvictedBlocks
 	}
 	return 0
 }
@@ -3850,7 +3887,7 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x12StreamStatsRequest\x125\n" +
 	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\">\n" +
 	"\x13StreamStatsResponse\x12'\n" +
-	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\xbb\x05\n" +
+	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\xa9\x06\n" +
 	"\x05Stats\x12#\n" +
 	"\rindex_version\x18\x01 \x01(\x04R\findexVersion\x121\n" +
 	"\x06uptime\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06uptime\x12\x16\n" +
@@ -3868,7 +3905,11 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\trenderers\x18\x18 \x03(\v2\x19.kvscout.v1.RendererStatsR\trenderers\x125\n" +
 	"\bsnapshot\x18  \x01(\v2\x19.kvscout.v1.SnapshotStatsR\bsnapshot\x12&\n" +
 	"\x03log\x18( \x01(\v2\x14.kvscout.v1.LogStatsR\x03log\x123\n" +
-	"\treadiness\x182 \x01(\v2\x15.kvscout.v1.ReadinessR\treadiness\"\xbd\x01\n" +
+	"\treadiness\x182 \x01(\v2\x15.kvscout.v1.ReadinessR\treadiness\x12\x1f\n" +
+	"\vindex_bytes\x18- \x01(\x04R\n" +
+	"indexBytes\x12#\n" +
+	"\rretired_bytes\x18. \x01(\x04R\fretiredBytes\x12&\n" +
+	"\x0fmax_index_bytes\x18/ \x01(\x04R\rmaxIndexBytes\"\xbd\x01\n" +
 	"\x0eDiscoveryStats\x12=\n" +
 	"\vdiscoverers\x18\x01 \x03(\v2\x1b.kvscout.v1.DiscovererStatsR\vdiscoverers\x123\n" +
 	"\apending\x18\x02 \x03(\v2\x19.kvscout.v1.PendingWorkerR\apending\x12\x14\n" +
@@ -3955,7 +3996,7 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kvscout.v1.ServiceStateR\x05state\x12\x18\n" +
 	"\awaiting\x18\x02 \x03(\tR\awaiting\x12\x1a\n" +
 	"\bdegraded\x18\x03 \x03(\tR\bdegraded\x12\x18\n" +
-	"\aflagged\x18\x04 \x03(\tR\aflagged\"\x8f\a\n" +
+	"\aflagged\x18\x04 \x03(\tR\aflagged\"\xb6\a\n" +
 	"\vSourceStats\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x123\n" +
@@ -3976,7 +4017,8 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x05tiers\x18\x10 \x03(\v2\x16.kvscout.v1.TierBlocksR\x05tiers\x12A\n" +
 	"\brejected\x18\x11 \x03(\v2%.kvscout.v1.SourceStats.RejectedEntryR\brejected\x12!\n" +
 	"\flost_batches\x18\x12 \x01(\x04R\vlostBatches\x12#\n" +
-	"\rreuse_reports\x18\x13 \x01(\x04R\freuseReports\x12$\n" +
+	"\rreuse_reports\x18\x13 \x01(\x04R\freuseReports\x12%\n" +
+	"\x0eevicted_blocks\x18\x14 \x01(\x04R\revictedBlocks\x12$\n" +
 	"\vlag_seconds\x18\x1e \x01(\x01H\x00R\n" +
 	"lagSeconds\x88\x01\x01\x12#\n" +
 	"\rstate_seconds\x18\x1f \x01(\x01R\fstateSeconds\x120\n" +

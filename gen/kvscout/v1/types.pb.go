@@ -323,6 +323,9 @@ const (
 	// Either way: what is held was restored from a snapshot, and nothing has shown that the engine is still the same: it may
 	// have started again meanwhile and counted as far.
 	BoundReason_BOUND_REASON_RESUMED BoundReason = 32
+	// Lower: what was stored longest ago was forgotten because the index is at its bound of memory, and nothing has cleared
+	// the engine's cache since.
+	BoundReason_BOUND_REASON_CAPPED BoundReason = 40
 )
 
 // Enum value maps for BoundReason.
@@ -348,6 +351,7 @@ var (
 		17: "BOUND_REASON_TIERS_UNCLEARED",
 		24: "BOUND_REASON_RENDER_DIFFERS",
 		32: "BOUND_REASON_RESUMED",
+		40: "BOUND_REASON_CAPPED",
 	}
 	BoundReason_value = map[string]int32{
 		"BOUND_REASON_UNSPECIFIED":         0,
@@ -370,6 +374,7 @@ var (
 		"BOUND_REASON_TIERS_UNCLEARED":     17,
 		"BOUND_REASON_RENDER_DIFFERS":      24,
 		"BOUND_REASON_RESUMED":             32,
+		"BOUND_REASON_CAPPED":              40,
 	}
 )
 
@@ -972,7 +977,7 @@ const file_kvscout_v1_types_proto_rawDesc = "" +
 	"\x10BOUND_KIND_EXACT\x10\x01\x12\x14\n" +
 	"\x10BOUND_KIND_UPPER\x10\x02\x12\x14\n" +
 	"\x10BOUND_KIND_LOWER\x10\x03\x12\x17\n" +
-	"\x13BOUND_KIND_ESTIMATE\x10\x04*\x86\x05\n" +
+	"\x13BOUND_KIND_ESTIMATE\x10\x04*\x9f\x05\n" +
 	"\vBoundReason\x12\x1c\n" +
 	"\x18BOUND_REASON_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dBOUND_REASON_HIDDEN_NAMESPACE\x10\x01\x12\x1e\n" +
@@ -994,7 +999,8 @@ const file_kvscout_v1_types_proto_rawDesc = "" +
 	"\x13BOUND_REASON_BEHIND\x10\x10\x12 \n" +
 	"\x1cBOUND_REASON_TIERS_UNCLEARED\x10\x11\x12\x1f\n" +
 	"\x1bBOUND_REASON_RENDER_DIFFERS\x10\x18\x12\x18\n" +
-	"\x14BOUND_REASON_RESUMED\x10 *\xe7\x01\n" +
+	"\x14BOUND_REASON_RESUMED\x10 \x12\x17\n" +
+	"\x13BOUND_REASON_CAPPED\x10(*\xe7\x01\n" +
 	"\rAccuracyCause\x12\x1e\n" +
 	"\x1aACCURACY_CAUSE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16ACCURACY_CAUSE_UNKNOWN\x10\x01\x12\x1d\n" +
