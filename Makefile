@@ -22,7 +22,7 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 
 bin := .tools/bin
 
-.PHONY: .venv all help build test test-race test-hftokenizers test-kubernetes chaos chaos-nightly nightly soak fuzz bench bench-peers e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
+.PHONY: .venv all help build test test-race test-hftokenizers test-kubernetes chaos chaos-nightly nightly soak fuzz bench bench-peers e2e-vllm e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
 
 all: test lint ## test, then lint (what plain `make` does)
 
@@ -104,8 +104,13 @@ lint: $(bin)/staticcheck $(bin)/buf ## check formatting, vet, staticcheck, proto
 vuln: $(bin)/govulncheck ## check for known vulnerabilities, if their database can be reached
 	tools/vuln.sh $(bin)/govulncheck
 
-e2e-vllm-render: build ## compare with a real vLLM render server (installs one; VLLM=PROGRAM takes yours); not in CI
-	tools/e2e-vllm-render.sh .tools/vllm-render test/testdata/render/render-vllm-0.32-qwen3.jsonl
+qwen3 = $(or $(KVSCOUT_TOKENIZERS),.tools/tokenizers)/qwen3
+
+e2e-vllm: build $(python) $(tokenizers) ## compare with the hits that a real vLLM reports (installs one; VLLM=PROGRAM takes yours); not in CI
+	tools/e2e-vllm.sh .tools/vllm $(or $(KVSCOUT_PYTHON),.venv/bin/python) $(qwen3)
+
+e2e-vllm-render: build $(tokenizers) ## compare with a real vLLM render server (installs one too); not in CI
+	tools/e2e-vllm-render.sh .tools/vllm $(qwen3) test/testdata/render/render-vllm-0.32-qwen3.jsonl
 
 demo: build ## show the whole on this machine: simulated engines, a server, scores
 	./examples/demo/demo.sh

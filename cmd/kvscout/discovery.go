@@ -45,18 +45,22 @@ func (o *serveOptions) parseWorkers(content []byte) ([]discover.Worker, error) {
 	return list, checkListen(o.listen, list)
 }
 
+// newAsker makes what asks workers, for discovery and for calls that name a worker by its URL.
+func (o *serveOptions) newAsker() *discover.Asker {
+	return discover.NewAsker(discover.AskerOptions{
+		Policy: o.policy, Refresh: o.workerRefresh, Health: o.healthEvery, Grace: o.staleAfter,
+	})
+}
+
 // discoverWorkers keeps the fleet as discovery says, from a goroutine of its own. It returns when discovery has named its
 // first workers, or cannot do so soon. stop ends it and waits.
-func discoverWorkers(ctx context.Context, o *serveOptions, fleet *ingest.Fleet, log *slog.Logger) (stop func()) {
+func discoverWorkers(ctx context.Context, o *serveOptions, asker *discover.Asker, fleet *ingest.Fleet, log *slog.Logger) (stop func()) {
 	if len(o.workers) == 0 && len(o.cluster) == 0 {
 		log.Info("no workers are configured; register some with RegisterWorker or kvscout workers add")
 	}
 	if o.kubernetes.used() {
 		klog.SetSlogLogger(log) // client-go has a few words that go to its global logger
 	}
-	asker := discover.NewAsker(discover.AskerOptions{
-		Policy: o.policy, Refresh: o.workerRefresh, Health: o.healthEvery, Grace: o.staleAfter,
-	})
 	ctx, cancel := context.WithCancel(ctx)
 	named := make(chan struct{})
 	var once sync.Once
@@ -81,6 +85,5 @@ func discoverWorkers(ctx context.Context, o *serveOptions, fleet *ingest.Fleet, 
 	return func() {
 		cancel()
 		wg.Wait()
-		asker.Close()
 	}
 }

@@ -129,6 +129,16 @@ func TestServe_DiscoversByAddress(t *testing.T) {
 	d.await("credit again", func() bool { return d.score() > 0.9 })
 }
 
+// A worker that a call names by its address alone is asked, listened to and scored as one of the file is.
+func TestWorkersAdd_ByURL(t *testing.T) {
+	d, url, _ := discoverEngine(t)
+	d.rewrite("workers: []\n")
+	d.await("no worker", func() bool { return strings.Contains(d.workers(), "no workers") })
+	wants(t, ok(t, "workers", "add", "--server", d.address, "--url", "called="+url, "--role", "decode"), "called", "decode", "vllm")
+	d.await("credit", func() bool { return d.score() > 0.9 })
+	wants(t, d.workers(), "called", "live", "complete", "tcp://127.0.0.1:")
+}
+
 // The file is read again while the server runs; a wrong one changes nothing and is shown.
 func TestServe_ReloadsWorkers(t *testing.T) {
 	d, url, _ := discoverEngine(t)

@@ -104,11 +104,13 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	stop := discoverWorkers(cmd.Context(), o, fleet, log)
+	asker := o.newAsker()
+	defer asker.Close()
+	stop := discoverWorkers(cmd.Context(), o, asker, fleet, log)
 	defer stop()
 	defer share.follow(cmd.Context(), fleet)()
 	ready := newReadiness(o, index, configured)
-	srv, scores := newServer(o, index, fleet, keeper, renderers, share, ready, log, start)
+	srv, scores := newServer(o, index, fleet, asker, keeper, renderers, share, ready, log, start)
 	return keep(cmd.Context(), keeper, fleet, o.snapshotEvery, func(ctx context.Context) error {
 		crediting, stop := context.WithCancel(ctx)
 		var wg sync.WaitGroup
@@ -161,7 +163,7 @@ func newReadiness(o *serveOptions, index *indexer.Index, described []ingest.Work
 }
 
 // newServer puts the services together.
-func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, keeper *ingest.Keeper, renderers *renderers, share *sharing, ready *ingest.Readiness, log *slog.Logger, start time.Time) (*server.Server, *scorerpc.Service) {
+func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, asker *discover.Asker, keeper *ingest.Keeper, renderers *renderers, share *sharing, ready *ingest.Readiness, log *slog.Logger, start time.Time) (*server.Server, *scorerpc.Service) {
 	scores := scorerpc.New(index, fleet, scorerpc.Options{
 		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderers.renderer(), Logger: log,
 		TenantHeader: o.render.tenantHeader, StripFields: o.render.stripFields,
@@ -170,6 +172,7 @@ func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, keepe
 	about := indexrpc.Options{
 		MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, RendererStats: renderers.stats, LogStats: share.stats(),
 		Accuracy: scores.Accuracy, Waiting: ready.Waiting, Start: start,
+		Describe: asker.Describe,
 	}
 	if keeper != nil {
 		about.Snapshot = keeper.Stats

@@ -106,7 +106,7 @@ func labels(m map[string]string) string {
 type addOptions struct {
 	clientOptions
 	sources, aliases, adapters []string
-	labels                     []string
+	labels, urls               []string
 	role                       string
 	ranks                      uint32
 	json                       bool
@@ -115,33 +115,36 @@ type addOptions struct {
 func newWorkersAdd() *cobra.Command {
 	var o addOptions
 	cmd := &cobra.Command{
-		Use:   "add --source SPEC",
+		Use:   "add --source SPEC | --url ID=URL",
 		Short: "Make a server listen to workers",
-		Long: `Make a server listen to workers: one for each --source, which describes its rank 0. A worker that is known already under
-another description is replaced; ranks that are described otherwise drop what they held.
+		Long: `Make a server listen to workers: one for each --source, which describes its rank 0, and one for each --url, the base of
+its serving port, at which the server asks it for all the rest. A worker that is known already under another description is
+replaced; ranks that are described otherwise drop what they held.
 
 ` + specHelp,
 		Example: `  kvscout workers add --source id=w0,engine=vllm,model=qwen3,events=tcp://10.0.0.7:5557,replay=tcp://10.0.0.7:5558
-  kvscout workers add --source id=w1,engine=sglang,model=qwen3,events=tcp://10.0.0.8:5557 --ranks 4 --role prefill --label zone=a`,
+  kvscout workers add --source id=w1,engine=sglang,model=qwen3,events=tcp://10.0.0.8:5557 --ranks 4 --role prefill --label zone=a
+  kvscout workers add --url w2=http://10.0.0.9:8000`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return addWorkers(cmd, &o) },
 	}
 	f := cmd.Flags()
 	o.clientOptions.register(f)
-	f.StringArrayVar(&o.sources, "source", nil, "`SPEC` of the worker; may be repeated, at least one")
+	f.StringArrayVar(&o.sources, "source", nil, "`SPEC` of the worker; may be repeated (default: none)")
+	f.StringArrayVar(&o.urls, "url", nil, "`ID=URL` of a worker that is asked about itself at http://HOST:PORT; may be repeated (default: none)")
 	f.StringArrayVar(&o.aliases, "alias", nil, "another `NAME` of the model; may be repeated (default: none)")
 	f.StringArrayVar(&o.adapters, "adapter", nil, "`NAME` of a LoRA adapter that it serves, known before blocks of it are held; may be repeated (default: none)")
 	f.StringArrayVar(&o.labels, "label", nil, "label `KEY=VALUE`, shown and not interpreted; may be repeated (default: none)")
 	f.StringVar(&o.role, "role", "", "role of the workers: prefill, decode or both (default: not stated, serves both)")
-	f.Uint32Var(&o.ranks, "ranks", 1, "data-parallel ranks of each worker; rank r publishes on the ports + r")
+	f.Uint32Var(&o.ranks, "ranks", 1, "data-parallel ranks of the worker of each --source; rank r publishes on the ports + r")
 	f.BoolVar(&o.json, "json", false, "print each answer's JSON, one a line, and nothing else")
 	return cmd
 }
 
 // specs makes the descriptions to send.
 func (o *addOptions) specs() ([]*kvscoutv1.WorkerSpec, error) {
-	if len(o.sources) == 0 {
-		return nil, misuse("give at least one --source")
+	if len(o.sources)+len(o.urls) == 0 {
+		return nil, misuse("give at least one --source or --url")
 	}
 	sources, err := parseSources(o.sources)
 	if err != nil {
@@ -164,9 +167,17 @@ func (o *addOptions) specs() ([]*kvscoutv1.WorkerSpec, error) {
 		if s.Rank != 0 {
 			return nil, misuse("source %s: describe rank 0 and give --ranks", s.ID())
 		}
-		spec := workerSpec(s, o.ranks)
+		out = append(out, workerSpec(s, o.ranks))
+	}
+	for _, u := range o.urls {
+		id, url, ok := strings.Cut(u, "=")
+		if !ok || id == "" {
+			return nil, misuse("url %q is not ID=URL", u)
+		}
+		out = append(out, &kvscoutv1.WorkerSpec{WorkerId: id, Url: url})
+	}
+	for _, spec := range out {
 		spec.Role, spec.Labels, spec.ModelAliases, spec.Adapters = role, tags, o.aliases, o.adapters
-		out = append(out, spec)
 	}
 	return out, nil
 }

@@ -20,17 +20,9 @@ const (
 	maxAdapters = 4096
 )
 
-// vllmSource is one element of vLLM's GET /kv_event_sources, which answers a bare list (vllm-project/vllm#55844).
-type vllmSource struct {
-	Rank     *int   `json:"data_parallel_rank"`
-	Endpoint string `json:"endpoint"`
-	Replay   string `json:"replay_endpoint"`
-	Topic    string `json:"topic"`
-}
-
 // vllm asks a vLLM server. errAbsent means that it is none, or one older than the path.
 func (q question) vllm(ctx context.Context) (*Worker, error) {
-	var list []vllmSource
+	var list vllmAnswer
 	if err := q.client.get(ctx, q.base, "/kv_event_sources", &list); err != nil {
 		return nil, err
 	}

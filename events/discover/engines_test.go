@@ -42,6 +42,33 @@ func TestVLLM(t *testing.T) {
 	}
 }
 
+// The answer of a running vLLM 0.32 with two ranks, as it was sent; and what is said of ranks that publish nothing.
+func TestVLLM_ByRank(t *testing.T) {
+	const running = `{"0":{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:43429","replay_endpoint":"tcp://*:53953",` +
+		`"buffer_steps":10000,"hwm":100000,"max_queue_size":100000,"topic":"kv@127.0.0.1@tiny-qwen3"},` +
+		`"1":{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:43430","replay_endpoint":"tcp://*:53954",` +
+		`"buffer_steps":10000,"hwm":100000,"max_queue_size":100000,"topic":"kv@127.0.0.1@tiny-qwen3"}}`
+	first := events.Source{
+		Engine: "vllm", Events: "tcp://127.0.0.1:43429", Replay: "tcp://127.0.0.1:53953", Topic: "kv@127.0.0.1@tiny-qwen3",
+	}
+	second := first
+	second.Rank, second.Events, second.Replay = 1, "tcp://127.0.0.1:43430", "tcp://127.0.0.1:53954"
+	for answer, want := range map[string][]events.Source{
+		running: {first, second},
+		"{}":    nil, // not ready yet, or it only renders
+		`{"0":{"enable_kv_cache_events":false,"publisher":"null","endpoint":"tcp://*:5557","replay_endpoint":null,"topic":""}}`: nil,
+	} {
+		_, url := serve(t, map[string]string{"/kv_event_sources": answer})
+		got, err := ask(t, url, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.Sources); diff != "" {
+			t.Errorf("%s: %s", answer, diff)
+		}
+	}
+}
+
 func TestSGLang(t *testing.T) {
 	_, url := serve(t, map[string]string{"/server_info": sglangInfo})
 	got, err := ask(t, url, "")
@@ -120,7 +147,10 @@ func TestRule17_HostileAnswers(t *testing.T) {
 		"redirect":      {map[string]string{"/kv_event_sources": otherURL + "/"}, ErrAnswer},
 		"too long":      {map[string]string{"/kv_event_sources": "[" + strings.Repeat(" ", maxAnswer) + "]"}, ErrAnswer},
 		"no JSON":       {map[string]string{"/kv_event_sources": "<html>"}, ErrAnswer},
-		"an object":     {map[string]string{"/kv_event_sources": "{}"}, ErrAnswer},
+		"no rank":       {map[string]string{"/kv_event_sources": `{"first":{"endpoint":"tcp://*:1"}}`}, ErrAnswer},
+		"not by rank":   {map[string]string{"/kv_event_sources": `{"sources":[]}`}, ErrAnswer},
+		"same rank":     {map[string]string{"/kv_event_sources": `{"1":{"endpoint":"tcp://*:1"},"01":{"endpoint":"tcp://*:2"}}`}, ErrAnswer},
+		"below 0":       {map[string]string{"/kv_event_sources": `{"-1":{"endpoint":"tcp://*:1"}}`}, ErrAnswer},
 		"many ranks":    {map[string]string{"/kv_event_sources": "[" + strings.Repeat("{},", maxRanks) + "{}]"}, ErrAnswer},
 		"rank twice":    {map[string]string{"/kv_event_sources": `[{"data_parallel_rank":1,"endpoint":"tcp://*:1"},{"data_parallel_rank":1,"endpoint":"tcp://*:2"}]`}, ErrAnswer},
 		"negative":      {map[string]string{"/kv_event_sources": `[{"data_parallel_rank":-1,"endpoint":"tcp://*:1"}]`}, ErrAnswer},

@@ -47,6 +47,7 @@ const (
 	ReasonBadWorker
 	ReasonTooManyWorkers
 	ReasonSourceTaken
+	ReasonWorkerDown
 	ReasonBadInterval
 	ReasonNoTarget
 	ReasonTwoTargets
@@ -110,6 +111,7 @@ var outcomes = [ReasonCount]struct {
 	ReasonBadWorker:            {"BAD_WORKER", connect.CodeInvalidArgument},
 	ReasonTooManyWorkers:       {"TOO_MANY_WORKERS", connect.CodeResourceExhausted},
 	ReasonSourceTaken:          {"SOURCE_TAKEN", connect.CodeFailedPrecondition},
+	ReasonWorkerDown:           {"WORKER_DOWN", connect.CodeUnavailable},
 	ReasonBadInterval:          {"BAD_INTERVAL", connect.CodeInvalidArgument},
 	ReasonNoTarget:             {"NO_TARGET", connect.CodeInvalidArgument},
 	ReasonTwoTargets:           {"TWO_TARGETS", connect.CodeInvalidArgument},

@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/discover"
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
 	"github.com/kvscout/kvscout/indexer"
@@ -43,6 +44,8 @@ type Options struct {
 	Accuracy func(worker string, rank int) *kvscoutv1.Accuracy
 	// Waiting lists the sources that readiness waits for; nil waits for none.
 	Waiting func(now time.Time) []events.Source
+	// Describe asks a worker at its URL for what it does not state, as discover.Asker does; nil asks none.
+	Describe func(context.Context, discover.Worker) (discover.Worker, error)
 	// Start is when the process started, for Stats.uptime; zero is now.
 	Start time.Time
 }
@@ -84,12 +87,15 @@ func New(index *indexer.Index, fleet *ingest.Fleet, opts Options) *Service {
 }
 
 // RegisterWorker starts listening to a worker.
-func (s *Service) RegisterWorker(_ context.Context, req *connect.Request[kvscoutv1.RegisterWorkerRequest]) (*connect.Response[kvscoutv1.RegisterWorkerResponse], error) {
-	return answer(s.register(req.Msg.GetWorker()))
+func (s *Service) RegisterWorker(ctx context.Context, req *connect.Request[kvscoutv1.RegisterWorkerRequest]) (*connect.Response[kvscoutv1.RegisterWorkerResponse], error) {
+	return answer(s.register(ctx, req.Msg.GetWorker()))
 }
 
-func (s *Service) register(spec *kvscoutv1.WorkerSpec) (*kvscoutv1.RegisterWorkerResponse, error) {
+func (s *Service) register(ctx context.Context, spec *kvscoutv1.WorkerSpec) (*kvscoutv1.RegisterWorkerResponse, error) {
 	w, err := readWorker(spec)
+	if err == nil && asks(spec) {
+		w, err = s.ask(ctx, w)
+	}
 	if err != nil {
 		return nil, err
 	}

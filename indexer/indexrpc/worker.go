@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/discover"
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 	"github.com/kvscout/kvscout/indexer"
 	"github.com/kvscout/kvscout/indexer/ingest"
@@ -43,6 +44,7 @@ func readWorker(spec *kvscoutv1.WorkerSpec) (ingest.Worker, error) {
 		Model:    spec.GetModel(),
 		Aliases:  spec.GetModelAliases(),
 		Adapters: spec.GetAdapters(), Fingerprint: spec.GetRenderFingerprint(),
+		URL:     spec.GetUrl(),
 		Sources: sources,
 	}, nil
 }
@@ -53,8 +55,10 @@ func checkSpec(spec *kvscoutv1.WorkerSpec) error {
 		return badWorkerf("worker is missing")
 	case spec.GetWorkerId() == "":
 		return badWorkerf("worker_id is missing")
-	case spec.GetModel() == "":
+	case spec.GetModel() == "" && !asks(spec):
 		return badWorkerf("model is missing")
+	case spec.GetRanks() > 0 && asks(spec) && spec.GetEventEndpoint() == "":
+		return badWorkerf("ranks without event_endpoint; a worker that is asked tells its own")
 	case spec.GetRanks() > maxRanks:
 		return badWorkerf("%d ranks, limit %d", spec.GetRanks(), maxRanks)
 	case spec.GetBlockSize() > maxBlockSize:
@@ -68,6 +72,11 @@ func checkSpec(spec *kvscoutv1.WorkerSpec) error {
 	case slices.Contains(spec.GetAdapters(), ""):
 		return badWorkerf("the name of an adapter is empty")
 	}
+	if url := spec.GetUrl(); url != "" {
+		if err := discover.CheckURL(url); err != nil {
+			return badWorkerf("%w", err)
+		}
+	}
 	return checkTexts(spec)
 }
 
@@ -75,7 +84,7 @@ func checkSpec(spec *kvscoutv1.WorkerSpec) error {
 func checkTexts(spec *kvscoutv1.WorkerSpec) error {
 	texts := []string{
 		spec.GetWorkerId(), spec.GetModel(), spec.GetEngine(), spec.GetEngineVersion(), spec.GetEventEndpoint(),
-		spec.GetReplayEndpoint(), spec.GetTopic(), spec.GetHashFormat(), spec.GetRenderFingerprint(),
+		spec.GetReplayEndpoint(), spec.GetTopic(), spec.GetHashFormat(), spec.GetRenderFingerprint(), spec.GetUrl(),
 	}
 	texts = slices.Concat(texts, spec.GetModelAliases(), spec.GetAdapters(), spec.GetUnpublished())
 	for key, value := range spec.GetLabels() {
@@ -135,6 +144,7 @@ func specOf(w ingest.Worker) *kvscoutv1.WorkerSpec {
 		Model:        w.Model,
 		ModelAliases: w.Aliases,
 		Adapters:     w.Adapters,
+		Url:          w.URL,
 		Ranks:        Count(len(w.Sources)),
 
 		RenderFingerprint: w.Fingerprint,

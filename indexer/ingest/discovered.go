@@ -24,7 +24,7 @@ func (f *Fleet) Discovered(u discover.Update) {
 	named := make(map[string]bool, len(u.Workers))
 	for _, d := range u.Workers {
 		named[d.ID] = true
-		w, err := fromDiscovery(d)
+		w, err := FromDiscovery(d)
 		if err == nil {
 			if said, ok := f.discovered[w.ID]; ok && said.equal(w) {
 				continue
@@ -101,7 +101,7 @@ func Described(list []discover.Worker) (out []Worker, err error) {
 		if d.URL != "" {
 			continue // it is to be asked first
 		}
-		w, e := fromDiscovery(d)
+		w, e := FromDiscovery(d)
 		if e != nil {
 			err = errors.Join(err, e)
 			continue
@@ -111,8 +111,8 @@ func Described(list []discover.Worker) (out []Worker, err error) {
 	return out, err
 }
 
-// fromDiscovery makes a worker of what was discovered. It errs with ErrWorker.
-func fromDiscovery(d discover.Worker) (Worker, error) {
+// FromDiscovery makes a worker of what was discovered. It errs with ErrWorker.
+func FromDiscovery(d discover.Worker) (Worker, error) {
 	role, ok := ParseRole(d.Role)
 	if !ok {
 		return Worker{ID: d.ID}, fmt.Errorf("%w: role %.100q is not prefill, decode or both", ErrWorker, d.Role)

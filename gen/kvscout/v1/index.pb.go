@@ -92,21 +92,22 @@ type WorkerSpec struct {
 	Labels map[string]string `protobuf:"bytes,2,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Which half of a disaggregated deployment it serves. Unspecified: both.
 	Role Role `protobuf:"varint,3,opt,name=role,proto3,enum=kvscout.v1.Role" json:"role,omitempty"`
-	// Served model name. Empty is refused.
+	// Served model name. Empty: the worker is asked at its url; without one it is refused.
 	Model string `protobuf:"bytes,4,opt,name=model,proto3" json:"model,omitempty"`
 	// Other names of the same model. Empty: none.
 	ModelAliases []string `protobuf:"bytes,5,rep,name=model_aliases,json=modelAliases,proto3" json:"model_aliases,omitempty"`
-	// "vllm", "sglang" or "trtllm". Required.
+	// "vllm", "sglang" or "trtllm". Empty: the worker is asked at its url; without one it is refused.
 	Engine string `protobuf:"bytes,6,opt,name=engine,proto3" json:"engine,omitempty"`
 	// Version of the engine. Empty: not stated, taken for a current one; only SGLang before 0.5.19 is treated otherwise,
 	// which publishes no salts.
 	EngineVersion string `protobuf:"bytes,7,opt,name=engine_version,json=engineVersion,proto3" json:"engine_version,omitempty"`
 	// Tokens per block, used until the stream tells its own sizes, which then count. 0: not stated.
 	BlockSize uint32 `protobuf:"varint,8,opt,name=block_size,json=blockSize,proto3" json:"block_size,omitempty"`
-	// Number of data-parallel ranks; rank r has the endpoints' ports + r, as engines do. 0: 1.
+	// Number of data-parallel ranks; rank r has the endpoints' ports + r, as engines do. 0: 1, or, if the worker is asked for
+	// its endpoints, those that it tells; any other number is refused then.
 	Ranks uint32 `protobuf:"varint,9,opt,name=ranks,proto3" json:"ranks,omitempty"`
 	// ZMQ endpoint of rank 0's events, "tcp://host:port" or "ipc://path". A host of "*" is bound and the engine dials.
-	// Empty: events arrive by Publish.
+	// Empty: the worker is asked at its url; without one events arrive by Publish.
 	EventEndpoint string `protobuf:"bytes,10,opt,name=event_endpoint,json=eventEndpoint,proto3" json:"event_endpoint,omitempty"`
 	// ZMQ endpoint of rank 0's replay. Empty: none, so gaps cannot be filled.
 	ReplayEndpoint string `protobuf:"bytes,11,opt,name=replay_endpoint,json=replayEndpoint,proto3" json:"replay_endpoint,omitempty"`
@@ -128,8 +129,11 @@ type WorkerSpec struct {
 	// What the worker's engine says of the configuration by which it turns requests into tokens (TensorRT-LLM's
 	// render_fingerprint). Empty: not known; then it is not compared with the renderer's.
 	RenderFingerprint string `protobuf:"bytes,24,opt,name=render_fingerprint,json=renderFingerprint,proto3" json:"render_fingerprint,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Base of the worker's serving port, "http://host:port". If event_endpoint, engine or model is empty, the worker is asked
+	// there for all that is not stated. Empty: it is not asked.
+	Url           string `protobuf:"bytes,36,opt,name=url,proto3" json:"url,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WorkerSpec) Reset() {
@@ -295,10 +299,17 @@ func (x *WorkerSpec) GetRenderFingerprint() string {
 	return ""
 }
 
+func (x *WorkerSpec) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
 // Worker is a registered worker with the state of its sources.
 type Worker struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As registered. If ranks were deregistered since, ranks counts those left, and the endpoints are the lowest one's.
+	// As registered, and filled in if the worker was asked. If ranks were deregistered since, ranks counts those left, and the endpoints are the lowest one's.
 	Spec *WorkerSpec `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
 	// One per rank, in order; ranks that only the batches of another rank name are listed too, without endpoints.
 	Sources []*SourceStatus `protobuf:"bytes,2,rep,name=sources,proto3" json:"sources,omitempty"`
@@ -3817,7 +3828,7 @@ var File_kvscout_v1_index_proto protoreflect.FileDescriptor
 const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\n" +
 	"\x16kvscout/v1/index.proto\x12\n" +
-	"kvscout.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kvscout/v1/types.proto\"\xcd\x05\n" +
+	"kvscout.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16kvscout/v1/types.proto\"\xdf\x05\n" +
 	"\n" +
 	"WorkerSpec\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12:\n" +
@@ -3841,7 +3852,8 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"hashFormat\x12 \n" +
 	"\vunpublished\x18\x11 \x03(\tR\vunpublished\x12\x1a\n" +
 	"\badapters\x18\x12 \x03(\tR\badapters\x12-\n" +
-	"\x12render_fingerprint\x18\x18 \x01(\tR\x11renderFingerprint\x1a9\n" +
+	"\x12render_fingerprint\x18\x18 \x01(\tR\x11renderFingerprint\x12\x10\n" +
+	"\x03url\x18$ \x01(\tR\x03url\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa9\x01\n" +

@@ -66,8 +66,12 @@ type IndexServiceClient interface {
 	// replaces it: what ranks that it describes otherwise held is dropped, and late messages of them are ignored; the other
 	// ranks keep what they hold. An endpoint that cannot be reached is no error: its source shows as connecting.
 	//
-	// INVALID_ARGUMENT: BAD_WORKER (the message says what is wrong with the spec).
+	// A spec with a url that leaves event_endpoint, engine or model empty is filled in from what the worker there tells of
+	// itself. It is asked during the call only: the same call again brings what has changed since.
+	//
+	// INVALID_ARGUMENT: BAD_WORKER (the message says what is wrong with the spec, or what neither it nor the worker tells).
 	// RESOURCE_EXHAUSTED: TOO_MANY_WORKERS. FAILED_PRECONDITION: SOURCE_TAKEN (a rank of it is fed otherwise).
+	// UNAVAILABLE: WORKER_DOWN (it does not answer, not in a known form, or is where no worker may be asked; nothing changed).
 	RegisterWorker(context.Context, *connect.Request[v1.RegisterWorkerRequest]) (*connect.Response[v1.RegisterWorkerResponse], error)
 	// DeregisterWorker stops listening to a worker or one rank of it and frees its blocks. Once it has answered, no later
 	// answer credits it. An unknown worker or rank is no error.
@@ -263,8 +267,12 @@ type IndexServiceHandler interface {
 	// replaces it: what ranks that it describes otherwise held is dropped, and late messages of them are ignored; the other
 	// ranks keep what they hold. An endpoint that cannot be reached is no error: its source shows as connecting.
 	//
-	// INVALID_ARGUMENT: BAD_WORKER (the message says what is wrong with the spec).
+	// A spec with a url that leaves event_endpoint, engine or model empty is filled in from what the worker there tells of
+	// itself. It is asked during the call only: the same call again brings what has changed since.
+	//
+	// INVALID_ARGUMENT: BAD_WORKER (the message says what is wrong with the spec, or what neither it nor the worker tells).
 	// RESOURCE_EXHAUSTED: TOO_MANY_WORKERS. FAILED_PRECONDITION: SOURCE_TAKEN (a rank of it is fed otherwise).
+	// UNAVAILABLE: WORKER_DOWN (it does not answer, not in a known form, or is where no worker may be asked; nothing changed).
 	RegisterWorker(context.Context, *connect.Request[v1.RegisterWorkerRequest]) (*connect.Response[v1.RegisterWorkerResponse], error)
 	// DeregisterWorker stops listening to a worker or one rank of it and frees its blocks. Once it has answered, no later
 	// answer credits it. An unknown worker or rank is no error.
