@@ -10,8 +10,8 @@
 //     Who decides is events.Tracker; see order.go for the two things that it cannot know.
 //  2. Rule 11: every hole is asked for once; if it cannot be filled, Gap and Joined tell, and the stream goes on after
 //     it. No hole is asked for twice, and after a failure the next question waits for a cool-down. While the history is
-//     incomplete and no replay from 0 has ended since, one is due, unless the sink keeps what it has at a Gap; a lost
-//     connection or another failure does not make that forgotten.
+//     incomplete and no replay of everything that the publisher has, has ended since, one from 0 is due, unless the sink
+//     keeps what it has at a Gap; a lost connection or another failure does not make that forgotten.
 //  3. A new life of the publisher is told by Reset before anything of it is applied. It is seen by a number that falls
 //     back, by another epoch, or after a lost connection by a replay that does not begin with the batch we had last.
 //  4. Everything is bounded: messages not yet handled, messages held during a replay, the time and the number of

@@ -33,7 +33,7 @@ type loop struct {
 	// lossy: batches of this life were lost.
 	lossy bool
 	// partial: something came before the batch with which this life began for us, or was lost since. tried: a replay of
-	// everything has ended since, so that another one would bring no more.
+	// everything that the publisher has, has ended since, so that another one would bring no more.
 	partial, tried bool
 	// losses counts the holes that could not be filled, ever.
 	losses int
@@ -75,6 +75,9 @@ type recovery struct {
 	wants uint64
 	// whole: it asks for everything from the beginning.
 	whole bool
+	// begins: it brought the first batch that the publisher still has, if every reply could be read. A replay from the
+	// beginning would bring no more.
+	begins bool
 	// rebuild: it replaces what the sink has, once it brings something.
 	rebuild bool
 	applied int

@@ -72,6 +72,7 @@ func (l *loop) advance(last uint64, r reply) {
 	case l.unproven: // it would continue, but nothing shows that it is the same life
 		l.reset()
 		l.joined(r.Seq, false)
+		l.fetch.begins = r.first // the batch asked for, the one before r, is gone
 	}
 	l.unproven = false
 	l.replayed(r)
@@ -120,7 +121,7 @@ func (l *loop) fetched(ctx context.Context, r reply) {
 		return
 	default:
 		l.proved()
-		l.tried = l.tried || f.whole
+		l.tried = l.tried || f.whole || f.begins && r.rejected == [events.ReasonCount]int{}
 		l.answered = max(l.answered, f.wants)
 		if m := l.held.front(); !seen && !l.empty && (m == nil || m.Seq == 0) {
 			l.empty = true // rule 13: a publisher that has published nothing is known to hold nothing

@@ -53,30 +53,53 @@ func TestRule11_ResumeWithReplay(t *testing.T) {
 		last   string
 		state  events.State
 		want   []string
+		asked  []uint64
 	}{
-		{"same engine", 100, 9, 5, 0, "8=0:8", events.StateLive, []string{"proven", "6..8 of 0"}},
-		{"nothing missed", 100, 6, 5, 0, "proven", events.StateLive, []string{"proven"}},
-		{"started again, not as far", 100, 3, 5, 7, "2=0:2", events.StateLive, []string{"reset", "joined 0 complete", "0..2 of 0"}},
-		{"started again, nothing yet", 100, 0, 5, 7, "joined 0 complete", events.StateLive, []string{"reset", "joined 0 complete"}},
-		{"started again, the same number", 100, 6, 5, 7, "5=0:5", events.StateLive, []string{"reset", "joined 0 complete", "0..5 of 0"}},
-		{"started again, further", 100, 9, 5, 7, "8=0:8", events.StateLive, []string{"reset", "joined 0 complete", "0..8 of 0"}},
-		{"replay begins behind the cursor", 3, 9, 5, 0, "8=0:8", events.StateLive, []string{"reset", "joined 6 partial", "6..8 of 0"}},
-		{"replay does not reach the cursor", 3, 12, 5, 0, "11=0:11", events.StateGap, []string{"gap 6-8", "joined 9 partial", "9..11 of 0"}},
+		{"same engine", 100, 9, 5, 0, "8=0:8", events.StateLive, []string{"proven", "6..8 of 0"}, []uint64{5}},
+		{"nothing missed", 100, 6, 5, 0, "proven", events.StateLive, []string{"proven"}, []uint64{5}},
+		{"started again, not as far", 100, 3, 5, 7, "2=0:2", events.StateLive, []string{"reset", "joined 0 complete", "0..2 of 0"}, []uint64{5, 0}},
+		{"started again, nothing yet", 100, 0, 5, 7, "joined 0 complete", events.StateLive, []string{"reset", "joined 0 complete"}, []uint64{5, 0}},
+		{"started again, the same number", 100, 6, 5, 7, "5=0:5", events.StateLive, []string{"reset", "joined 0 complete", "0..5 of 0"}, []uint64{5, 0}},
+		{"started again, further", 100, 9, 5, 7, "8=0:8", events.StateLive, []string{"reset", "joined 0 complete", "0..8 of 0"}, []uint64{5, 0}},
+		{"replay begins behind the cursor", 3, 9, 5, 0, "8=0:8", events.StateLive, []string{"reset", "joined 6 partial", "6..8 of 0"}, []uint64{5}},
+		{"replay does not reach the cursor", 3, 12, 5, 0, "11=0:11", events.StateGap, []string{"gap 6-8", "joined 9 partial", "9..11 of 0"}, []uint64{5}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p, at := engine(t, zmqtest.Args{"ring": tc.ring})
 			if tc.sent > 0 {
 				p.Do("publish", zmqtest.Args{"n": tc.sent, "live": false})
 			}
-			d := goOn(t, source(at.Pub, at.Replay), quick(), tc.life, tc.cursor, "")
+			d := goOn(t, source(at.Pub, at.Replay), patient(), tc.life, tc.cursor, "")
 			d.seen(t, tc.last, tc.state)
 			d.reads(t, tc.want...)
-			// And it goes on live.
+			// And it goes on live. Nothing is asked for again, nor told again.
 			p.Do("wait", nil)
 			p.Do("publish", nil)
 			d.seen(t, fmt.Sprintf("%d=0:%d", tc.sent, tc.sent), tc.state)
+			d.reads(t, append(tc.want, fmt.Sprintf("%d..%d of 0", tc.sent, tc.sent))...)
+			asked(t, p, tc.asked...)
 		})
 	}
+}
+
+// A reply that cannot be read may be the one that was asked for: the replay did not show where the publisher's buffer
+// begins, so everything is asked for once.
+func TestRule11_ResumeWithAReplyThatCannotBeRead(t *testing.T) {
+	pub := serve(t, "PUB", func(int, net.Conn) bool { return true })
+	router := serve(t, "ROUTER", func(n int, c net.Conn) bool {
+		if n == 0 {
+			_, _ = c.Write(zmtp("junk"))
+			replies(c, 0, 6, 8)
+		} else {
+			replies(c, 0, 0, 8)
+		}
+		end(c)
+		return true
+	})
+	d := goOn(t, source(pub, router), patient(), 0, 5, "")
+	d.seen(t, "joined 0 complete", events.StateLive)
+	d.reads(t, "reset", "joined 6 partial", "6..8 of 0", "reset", "joined 0 complete", "0..8 of 0")
+	d.rejected(t, events.ReasonBadReply, 1)
 }
 
 // Only what is missing is asked for, with the cursor's batch as the proof.
