@@ -18,7 +18,9 @@ const (
 	dialAttempts = 3
 	dialPause    = 100 * time.Millisecond
 	// longAnswer is how many batches of one answer may have filled the publisher's queue for us (ROUTERs hold 1000
-	// messages unless told otherwise). It then drops what comes, and has room again when END comes.
+	// messages unless told otherwise). It then drops what comes, and has room again when END comes. Shorter answers are
+	// doubted only when a live number shows that there was more: behind a busy publisher the next answer always brings
+	// something, so asking until one brings nothing would not end.
 	longAnswer = 100
 )
 
@@ -56,6 +58,8 @@ type fetch struct {
 	out     chan reply
 	limit   int64
 	room    *semaphore.Weighted // of limit bytes of batches not yet taken
+	// wants is the number of the live message that showed a hole, 0 if none did.
+	wants uint64
 
 	// What follows belongs to the fetch's goroutine.
 	next     uint64 // the number after the last batch handed over
@@ -103,7 +107,7 @@ func (f *fetch) questions(ctx context.Context) reply {
 		switch {
 		case r.Ended && f.junk && !f.opened:
 			return reply{err: errUnusable}
-		case r.Ended && f.taken >= longAnswer:
+		case r.Ended && f.cut():
 			failed = 0
 			continue
 		case r.Ended:
@@ -120,6 +124,10 @@ func (f *fetch) questions(ctx context.Context) reply {
 		}
 	}
 }
+
+// cut says whether the answer that ended may have lost its tail on the way, and one more may bring it. The first batch
+// of an answer is mostly one that was there before.
+func (f *fetch) cut() bool { return f.taken >= longAnswer || f.taken > 1 && f.next < f.wants }
 
 // question asks once. After an interruption it asks for the last batch again, to see that the publisher is still the
 // same.

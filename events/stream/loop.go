@@ -71,8 +71,6 @@ type loop struct {
 // recovery is a fetch and what it is for.
 type recovery struct {
 	*fetch
-	// wants is the number of the live message that showed a hole, 0 if none did.
-	wants uint64
 	// whole: it asks for everything from the beginning.
 	whole bool
 	// begins: it brought the first batch that the publisher still has, if every reply could be read. A replay from the
@@ -225,10 +223,10 @@ func (l *loop) ask(ctx context.Context, from, wants uint64, rebuild bool) {
 	limit := int64(l.o.QueueBytes)
 	f := &fetch{
 		options: zmq.ReplayOptions{Endpoint: l.replay, IdleTimeout: l.o.ReplayIdle},
-		total:   l.o.ReplayTotal, slots: l.o.Replays, next: from,
+		total:   l.o.ReplayTotal, slots: l.o.Replays, next: from, wants: wants,
 		out: make(chan reply, fetchReplies), limit: limit, room: semaphore.NewWeighted(limit),
 	}
-	l.fetch = &recovery{fetch: f, wants: wants, whole: from == 0, rebuild: rebuild}
+	l.fetch = &recovery{fetch: f, whole: from == 0, rebuild: rebuild}
 	l.retryAt = time.Time{}
 	l.wg.Go(func() { f.run(ctx) }) // ends with its question or by abandon; Run waits for it
 	l.o.Logger.DebugContext(ctx, "replay asked", "source", l.src.ID(), "from", from, "wants", wants)

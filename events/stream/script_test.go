@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -216,6 +217,45 @@ func TestReplayEndsBeforeItsTail(t *testing.T) {
 	d.rejected(t, events.ReasonBadReply, 0)
 }
 
+// TestReplayEndsBeforeALiveNumber: a high-water mark cuts short answers too. A live message shows that there was more, so
+// it is asked for as long as that brings anything.
+func TestReplayEndsBeforeALiveNumber(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		more []uint64 // the last numbers of the answers for the sake of live number 9
+		want []string
+	}{
+		{"all there", []uint64{5, 7, 8}, []string{"joined 0 complete", "0..9 of 0"}},
+		{"no more there", []uint64{5, 7, 7}, []string{"joined 0 complete", "0..7 of 0", "gap 8-8", "joined 9 partial", "9..9 of 0"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			joined := make(chan struct{})
+			pub := serve(t, "PUB", func(_ int, c net.Conn) bool {
+				<-joined
+				lives(c, 0, 9, 9)
+				return true
+			})
+			router := serve(t, "ROUTER", func(n int, c net.Conn) bool {
+				last := append([]uint64{0, 2}, tc.more...)
+				if n+1 >= len(last) {
+					t.Errorf("question %d is one too many", n+1)
+					return false
+				}
+				replies(c, 0, last[n], last[n+1])
+				end(c)
+				return true
+			})
+			o := patient()
+			o.KeepOnGap = true // nothing is asked for again because of the gap
+			d, _ := follow(t, source(pub, router), o)
+			d.seen(t, "2=0:2", events.StateLive)
+			close(joined)
+			d.wait(t, "batch 9", func() bool { return slices.Contains(d.entries, "9=0:9") })
+			d.reads(t, tc.want...)
+		})
+	}
+}
+
 // TestReplayOfJunk: replies that cannot be used are counted, and the rest applies.
 func TestReplayOfJunk(t *testing.T) {
 	pub := serve(t, "PUB", func(int, net.Conn) bool { return true })
@@ -304,7 +344,7 @@ func TestRule8_WildNumber(t *testing.T) {
 		return true
 	})
 	router := serve(t, "ROUTER", func(n int, c net.Conn) bool {
-		replies(c, 0, []uint64{0, 3, 0, 0}[n], []uint64{2, 5, 9, 9}[n])
+		replies(c, 0, []uint64{0, 3, 5, 0, 0}[n], []uint64{2, 5, 5, 9, 9}[n])
 		end(c)
 		return true
 	})
