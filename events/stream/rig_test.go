@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -112,6 +113,16 @@ func (d *diary) now() events.State {
 		return events.StateUnknown
 	}
 	return d.states[len(d.states)-1]
+}
+
+// liveOnce checks that the source was not called live again after it had been something else.
+func (d *diary) liveOnce(t *testing.T) {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i := slices.Index(d.states, events.StateLive); slices.Contains(d.states[i+1:], events.StateLive) {
+		t.Errorf("states %v: called live after its death", d.states)
+	}
 }
 
 // state waits for a state.
