@@ -108,7 +108,7 @@ func TestRenderer_Case69_NotLoaded(t *testing.T) {
 		"no directory":   "/nonexistent",
 		"no tokenizer":   t.TempDir(),
 		"broken":         files(t, `{`, plain),
-		"unknown model":  files(t, `{"model":{"type":"Unigram","vocab":[]}}`, plain),
+		"unknown model":  files(t, `{"model":{"type":"Sparkle","vocab":[]}}`, plain),
 		"unknown filter": files(t, letters(), `{{ messages|sparkle }}`),
 		"unknown tag":    files(t, letters(), `{% include 'x' %}`),
 		"no template":    files(t, letters(), `{% for %}`),
