@@ -54,25 +54,29 @@ func (r *Reader) Holders(ctx context.Context, q *Query) ([]Holder, error) {
 // holdQuickly is Holders for a few keys and sources of which only leading runs count. It is false for others.
 func (r *Reader) holdQuickly(q *Query) bool {
 	t := r.in.chains
-	var s *scope
+	t.epochs.enter(r.slot) // before: the root of a scope that is gone may be another's by now
+	r.asOf = r.in.clears.Load()
+	r.runs, r.placed = r.runs[:0], false
+	s, ok := r.onlyScope(q)
+	if s != nil {
+		ok = t.walkKeys(r, uint32(s.origin), q.Keys)
+	}
+	t.epochs.leave(r.slot)
+	return ok && r.holdRuns(q, s)
+}
+
+// onlyScope is the scope of a request by keys, nil without one. It is false when there are several.
+func (r *Reader) onlyScope(q *Query) (s *scope, ok bool) {
 	for _, o := range r.scopesOf(q) {
 		if o.BlockSize != q.KeySize {
 			continue
 		}
 		if s != nil {
-			return false
+			return nil, false
 		}
 		s = o
 	}
-	if s == nil {
-		return true
-	}
-	t.epochs.enter(r.slot)
-	r.asOf = r.in.clears.Load()
-	r.runs, r.placed = r.runs[:0], false
-	ok := t.walkKeys(r, uint32(s.origin), q.Keys)
-	t.epochs.leave(r.slot)
-	return ok && r.holdRuns(q, s)
+	return s, true
 }
 
 // holdRuns adds the sources of the runs.
