@@ -48,25 +48,34 @@ func (t *chains) collect(r *Reader, origin uint64, keys *keyer) error {
 
 // walkKeys is collect for keys, as far as leading runs go. It is false when those may not be all that counts.
 func (t *chains) walkKeys(r *Reader, origin uint32, keys []Key) bool {
-	id, fork := origin, 0
-	for base := 0; base < len(keys); {
-		if id = t.find(edge{id, fork, keys[base]}); id == 0 {
+	if len(keys) == 0 {
+		return true
+	}
+	e := edge{origin, 0, keys[0]}
+	h := e.hash()
+	for base := 0; ; {
+		id := t.findBy(h, e)
+		if id == 0 {
 			return true
 		}
 		c := t.slabs.at(id)
 		members := t.members(c)
 		r.sink = touchMembers(members) // while the keys come
 		m := commonKeys(t.keysOf(c), keys[base:])
+		more := base+m < len(keys) && c.kids.Load() > 0
+		if more {
+			e = edge{id, m, keys[base+m]}
+			h = e.hash()
+			r.sink += t.edges.touch(h) // while members are met
+		}
 		if base == 0 && !t.meetFirst(r, c, members, m) || base > 0 && !t.meetNext(r, c, members, base, m) {
 			return false
 		}
-		if c.kids.Load() == 0 {
+		if !more {
 			return true
 		}
 		base += m
-		fork = m
 	}
-	return true
 }
 
 // touchMembers reads the list here and there, so that it is on its way from memory when it is needed.

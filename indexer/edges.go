@@ -60,10 +60,18 @@ func same(w, tag uint64) uint64 {
 	return (x - lowBits) &^ x & highBits
 }
 
+// touch reads what a search by a hash begins with, so that it is on its way from memory when it is needed.
+func (t *edgeTable) touch(h uint64) uint32 {
+	s := t.now.Load()
+	return uint32(s.tags[h>>s.shift&uint64(len(s.tags)-1)].Load())
+}
+
 // find is the chain at an edge, 0 if there is none.
-func (t *chains) find(e edge) uint32 {
+func (t *chains) find(e edge) uint32 { return t.findBy(e.hash(), e) }
+
+// findBy is find with the edge's hash.
+func (t *chains) findBy(h uint64, e edge) uint32 {
 	s := t.edges.now.Load()
-	h := e.hash()
 	tag := edgeTag(h)
 	mask := uint64(len(s.tags) - 1)
 	for b := h >> s.shift; ; b++ {
