@@ -69,7 +69,10 @@ func (e *seenEdges) note(from, to events.State) {
 // TestMain fails if the tests went through an edge that is none, or, when all of them ran, missed one.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	all := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.bench").Value.String() == ""
+	all := true // tests are run, and none is left out
+	for _, name := range []string{"test.run", "test.bench", "test.list", "test.fuzz", "test.skip"} {
+		all = all && flag.Lookup(name).Value.String() == ""
+	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		os.Exit(edges.check(code, all))
 	}))
