@@ -142,7 +142,7 @@ func (t *chains) extendable(id uint32, c *chain, n int, key Key) bool {
 		return false
 	}
 	if note := t.slabs.note(id); note.sealed != 0 {
-		if uint32(t.epochs.oldest()) <= note.sealed {
+		if int32(uint32(t.epochs.oldest())-note.sealed) <= 0 { // epochs outgrow 32 bits
 			return false
 		}
 		note.sealed = 0

@@ -120,3 +120,30 @@ func TestRule08_CopiesInRuns(t *testing.T) {
 		t.Errorf("%v left", l.more)
 	}
 }
+
+// A source with hashes of its own remembers groups whose slabs went; a second hash for one of its places finds its way all
+// the same.
+func TestRule02_SecondHashBehindGroupsThatWent(t *testing.T) {
+	r := newRig(t, "first", "own")
+	r.apply("first", chainOf(1, 1))
+	l := r.w["own"].Ledger()
+	r.apply("own", chainOf(100001, 1)) // another hash than the first one's: a space of its own
+	const blocks = 64 * slabRecords
+	goes := dense(200000, 0, sequence(1000, 1000+blocks-1), 1)
+	for at := 0; at < blocks; at += maxChain / 2 {
+		e := goes
+		e.Hashes, e.Tokens = goes.Hashes[at:min(at+maxChain/2, blocks)], goes.Tokens[at:min(at+maxChain/2, blocks)]
+		l.Apply(&events.Batch{Events: []events.Event{e}})
+	}
+	r.apply("own", store(hashes(400001), nil, sequence(11, 14), 4))
+	if l.space == 0 || len(l.groups) < 2*slabRecords {
+		t.Fatalf("space %d with %d groups: the test proves nothing", l.space, len(l.groups))
+	}
+	l.Apply(&events.Batch{Events: []events.Event{{Kind: events.Removed, Hashes: goes.Hashes}}})
+	r.apply("own", store(hashes(300001), nil, sequence(11, 14), 4))
+	r.held("own", span(11, 15), 4)
+	r.apply("own", remove(400001))
+	r.held("own", span(11, 15), 4)
+	r.apply("own", remove(300001))
+	r.held("own", span(11, 15), 0)
+}

@@ -113,7 +113,7 @@ func (t *chains) cut(c *chain, note *chainNote, n int) {
 		ext, note.class = next, uint8(class)
 	}
 	c.keys.Store(uint64(ext)<<32 | uint64(n))
-	note.sealed = uint32(t.epochs.now.Load())
+	note.sealed = max(1, uint32(t.epochs.now.Load()))
 	t.dict.cutShared(c, n)
 }
 

@@ -119,7 +119,10 @@ func (l *Ledger) exposeLocked(p place) {
 		return
 	}
 	for _, g := range l.groups { // rare
-		of := d.group(g)
+		of := d.groupOf(g)
+		if of == nil {
+			continue
+		}
 		if o := n - 1 - int(of.base); of.of(l.space) && of.chain == id && o >= 0 && o < int(of.n) && of.used>>o&1 != 0 {
 			l.inflateLocked(events.HashInt(of.hash[o]), handle(g<<4|uint32(o)), p)
 			return
