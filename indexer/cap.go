@@ -71,13 +71,10 @@ func (x *stripe) inUse() int {
 
 // capOrphansLocked gives up the stores of sources that lost blocks: most wait for a parent that was forgotten.
 func (x *stripe) capOrphansLocked() {
-	x.index.sources.Range(func(_ slot, l *Ledger) bool {
-		if l.x != x {
-			return true
-		}
+	x.ledgers(func(l *Ledger) {
 		n := l.orphans.stores
 		if n == 0 || Doubt(l.doubts.Load())&DoubtCapped == 0 {
-			return true
+			return
 		}
 		l.orphans.clear()
 		l.stats.orphansDropped.Add(int64(n))
@@ -86,7 +83,6 @@ func (x *stripe) capOrphansLocked() {
 		}
 		l.doubt(DoubtOrphans, false)
 		l.weighLocked()
-		return true
 	})
 }
 
@@ -254,16 +250,10 @@ func (l *Ledger) evictSimpleLocked(ids []uint32, gone map[uint32]bool) (n int) {
 func (l *Ledger) dropGroupsLocked(gone map[uint32]bool) {
 	d := &l.x.chains.dict
 	l.groups = slices.DeleteFunc(l.ownGroupsLocked(), func(id uint32) bool {
-		g := d.group(id)
-		if !gone[g.chain] {
+		if !gone[d.group(id).chain] {
 			return false
 		}
-		for o := range uint32(g.n) {
-			if g.used>>o&1 != 0 {
-				d.drop(handle(id<<4 | o))
-			}
-		}
-		d.freeGroup(id)
+		d.dropGroup(id)
 		return true
 	})
 	d.tidy()

@@ -112,8 +112,8 @@ func (t *chains) soundGroups(id uint32, c *chain) (sum int, err error) {
 		}
 		for o := range uint32(g.n) {
 			found := false
-			for q := t.dict.search(g.hash[o], 0); !found; {
-				h := t.dict.more(&q)
+			for q := t.dict.probe(g.hash[o], 0); !found; {
+				h := t.dict.next(g.hash[o], &q)
 				if h == 0 {
 					return 0, fmt.Errorf("hash %d of group %d is not found", o, at)
 				}

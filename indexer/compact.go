@@ -31,14 +31,10 @@ func (x *stripe) compactLocked() {
 			moved[id] = true
 		}
 	}
-	x.index.sources.Range(func(_ slot, l *Ledger) bool {
-		if l.x != x {
-			return true
-		}
+	x.ledgers(func(l *Ledger) {
 		if moved[l.cur.group] {
 			l.cur.group = 0
 		}
-		return true
 	})
 }
 

@@ -11,8 +11,8 @@ import (
 
 // dict says which blocks engine hashes name. Only writers use it.
 //
-// The hashes lie in groups: up to groupLen of them at consecutive positions of one chain, written once, never moved. The
-// table holds four-byte entries, a part of the hash and a handle (group<<4 | offset); what it finds is proved by the
+// The hashes lie in groups: up to groupLen of them at consecutive positions of one chain, written once, and as a whole
+// moved by compactLocked only. The table holds four-byte entries, a part of the hash and a handle (group<<4 | offset); what it finds is proved by the
 // hash in the group. No pointer lies in either.
 //
 // Space 0 is shared: its hash of a position is that of every source that has not announced another. Who announces
@@ -34,7 +34,7 @@ type dict struct {
 	// maxMoved and fewSlabs are the constants, but for tests.
 	maxMoved, fewSlabs int
 	mem                atomic.Int64 // bytes of slabs and tables
-	sink               uint32       // keeps touch from being optimised away
+	sink               uint32       // keeps reads that only warm up from being optimised away
 }
 
 // hashGroup is the hashes of consecutive positions of a chain.
@@ -159,109 +159,6 @@ func (s *dictShard) entry(x uint64, h handle) uint32 { return uint32(x)<<s.bits 
 
 func (d *dict) shard(x uint64) *dictShard { return &d.shards[x>>(64-shardBits)] }
 
-// probe is a hash mixed, and the slot from which it is looked for in the shards of generation gen.
-type probe struct {
-	x   uint64
-	at  uint32
-	gen uint32
-}
-
-// probes appends the probes of hashes in a space. It reads what their searches begin with, so that they wait for memory
-// once and not each for itself.
-func (d *dict) probes(list []probe, hashes []events.Hash, space uint32) []probe {
-	sum, extra := uint32(0), spaceMix(space)
-	for i := range hashes {
-		x := mixBits(hashes[i].Lo ^ extra)
-		s := d.shard(x)
-		p := probe{x: x, at: s.start(x), gen: d.gen}
-		if len(s.slots) > 0 {
-			sum += s.slots[p.at]
-		}
-		list = append(list, p)
-	}
-	d.sink += sum
-	return list
-}
-
-func (d *dict) probe(hash uint64, space uint32) probe {
-	x := mixHash(hash, space)
-	return probe{x: x, at: d.shard(x).start(x), gen: d.gen}
-}
-
-// search goes through the handles of a hash.
-type search struct {
-	shard *dictShard
-	hash  uint64
-	want  uint32
-	at    uint32
-}
-
-func (d *dict) search(hash uint64, space uint32) search {
-	return d.searchFor(hash, d.probe(hash, space))
-}
-
-// searchFor is search for a hash with its probe.
-func (d *dict) searchFor(hash uint64, p probe) search {
-	s := d.shard(p.x)
-	if len(s.slots) == 0 {
-		return search{}
-	}
-	return search{shard: s, hash: hash, want: uint32(p.x) << s.bits, at: p.at}
-}
-
-// more is the next handle of the hash among those entered in the search's space, 0 if there is none; q.at is then a slot
-// where it can be entered.
-func (d *dict) more(q *search) handle {
-	s := q.shard
-	if s == nil {
-		return 0
-	}
-	low := uint32(1)<<s.bits - 1
-	for {
-		e := s.slots[q.at]
-		if e == 0 {
-			return 0
-		}
-		if q.at++; int(q.at) == len(s.slots) {
-			q.at = 0
-		}
-		if e&^low == q.want && e > deadSlot {
-			h := handle(e & low)
-			if g := d.group(uint32(h >> 4)); g.hash[h&15] == q.hash && g.used>>(h&15)&1 != 0 {
-				return h
-			}
-		}
-	}
-}
-
-// vacant moves a probe to where its hash can be entered. If the shard has a handle under the hash it is returned, and then
-// the probe may not have moved so far.
-func (d *dict) vacant(hash uint64, p *probe) handle {
-	s := d.shard(p.x)
-	slots := s.slots
-	if len(slots) == 0 {
-		return 0
-	}
-	low := uint32(1)<<s.bits - 1
-	want := uint32(p.x) << s.bits
-	for at := p.at; ; {
-		e := slots[at]
-		if e == 0 {
-			p.at = at
-			return 0
-		}
-		if e&^low == want && e > deadSlot {
-			h := handle(e & low)
-			if g := d.group(uint32(h >> 4)); g.hash[h&15] == hash && g.used>>(h&15)&1 != 0 {
-				return h
-			}
-		}
-		if at++; int(at) == len(slots) {
-			at = 0
-		}
-	}
-}
-
 // enter makes a handle findable, from where its hash is looked for on. The hash is in its group.
 func (d *dict) enter(p probe, h handle) {
 	s := d.shard(p.x)
@@ -290,7 +187,7 @@ func (s *dictShard) put(at, entry uint32) {
 }
 
 // grow makes a shard anew, larger if it is full of live entries. Shards begin with sizes spread over one step, so that
-// they grow one after the other. Hashes are read back from their groups many at a time, for the same reason as in touch.
+// they grow one after the other. Hashes are read back from their groups many at a time, for the same reason as in probes.
 func (d *dict) grow(s *dictShard) {
 	old := *s
 	size := len(old.slots)
@@ -381,6 +278,17 @@ func (d *dict) inUse() int {
 	return int(d.mem.Load()) - (d.rooms.size*slabRecords-d.rooms.used)*int(unsafe.Sizeof(hashGroup{}))
 }
 
+// dropGroup forgets all handles of a group, and frees it.
+func (d *dict) dropGroup(id uint32) {
+	g := d.group(id)
+	for o := range uint32(g.n) {
+		if g.used>>o&1 != 0 {
+			d.drop(handle(id<<4 | o))
+		}
+	}
+	d.freeGroup(id)
+}
+
 // tidy gives memory back when nothing is left.
 func (d *dict) tidy() {
 	if d.live == 0 && d.mem.Load() > 0 {
@@ -409,4 +317,4 @@ func (d *dict) fill(id uint32, hashes []events.Hash, probes []probe) int {
 func (g *hashGroup) end() int { return int(g.base) + int(g.n) }
 
 // before is whether the group ends right before position pos and has room.
-func (g *hashGroup) before(pos int) bool { return g.n < groupLen && int(g.base)+int(g.n) == pos }
+func (g *hashGroup) before(pos int) bool { return g.n < groupLen && g.end() == pos }

@@ -53,8 +53,8 @@ func TestRule02_Dict(t *testing.T) {
 			}
 			for n, want := range have {
 				var got []handle
-				for q := d.search(n.hash, n.space); ; {
-					h := d.more(&q)
+				for q := d.probe(n.hash, n.space); ; {
+					h := d.next(n.hash, &q)
 					if h == 0 {
 						break
 					}

@@ -79,13 +79,13 @@
 // goroutines. Close may come from any goroutine.
 //
 // Lookups run beside all this and wait for nobody. Each is in one stripe, whose epochs know its Reader since it was first
-// there. They read published values only: the lists of scopes and sources, the table of edges, keys and members of chains, islands, a source's group table, its doubts and freshness. Each is
-// replaced as a whole and never changed, but for words of members that change in place and lists that grow behind what
-// is counted. What a position of a chain contains never changes while the chain lives, and ids of chains and their memory
+// there. They read published values only: the lists of scopes and sources, the table of edges, keys and members of
+// chains, islands, a source's group table, its doubts and freshness. Each is replaced as a whole and never changed, but
+// for words of members that change in place and lists that grow behind what is counted. What a position of a chain contains never changes while the chain lives, and ids of chains and their memory
 // are used again only when no reader is left that entered before they were given up. A reader calls nothing that could
 // block between entering and leaving, so that is soon; what waits for it is counted. A lane is used again too, which
-// whoever read it before finds out by stripe.clears. A lookup is not a snapshot: changes made while it walks may show in one block and not in another, but it credits no block that the
-// source did not hold at some moment of the walk.
+// whoever read it before finds out by stripe.clears. A lookup is not a snapshot: changes made while it walks may show in
+// one block and not in another, but it credits no block that the source did not hold at some moment of the walk.
 //
 // # What it is not
 //

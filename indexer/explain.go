@@ -41,26 +41,18 @@ type Explained struct {
 // Explain lists, for every source of the model that holds a block of the prompt, what its groups hold, in no stated
 // order. It is for people: it costs more than a Lookup. It errs with the context's error.
 func (x *Index) Explain(ctx context.Context, q Query) ([]Explained, error) {
-	r := x.readers.Get().(*Reader)
-	defer x.readers.Put(r)
-	defer r.end()
-	if !r.turn(q.Model) {
-		return nil, nil
-	}
-	if err := r.collect(ctx, &q, false); err != nil {
-		return nil, err
-	}
 	var out []Explained
-	list, _ := x.models.Load(q.Model)
-	for _, l := range list {
-		t := l.table.Load()
+	err := x.eachRows(ctx, &q, func(l *Ledger, t *table, rows []*row) {
 		e := Explained{Source: l.src}
-		for _, row := range r.rowsOf(l, t) {
+		for _, row := range rows {
 			e.Groups = append(e.Groups, t.explain(row, &q)...)
 		}
 		if len(e.Groups) > 0 {
 			out = append(out, e)
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
 }

@@ -24,26 +24,8 @@ type Holding struct {
 // Holdings lists the sources of the model that hold at least the first block, in no stated order. It errs with the
 // context's error.
 func (x *Index) Holdings(ctx context.Context, q Query) ([]Holding, error) {
-	r := x.readers.Get().(*Reader)
-	defer x.readers.Put(r)
-	defer r.end()
-	if !r.turn(q.Model) {
-		return nil, nil
-	}
-	if err := r.collect(ctx, &q, false); err != nil {
-		return nil, err
-	}
 	var out []Holding
-	list, _ := x.models.Load(q.Model)
-	for _, l := range list {
-		if err := r.late(); err != nil {
-			return nil, err
-		}
-		t := l.table.Load()
-		rows := r.rowsOf(l, t)
-		if len(rows) == 0 {
-			continue
-		}
+	err := x.eachRows(ctx, &q, func(l *Ledger, t *table, rows []*row) {
 		var h Holding
 		h.Source, h.Bound, h.Freshness = l.src, l.bound(&q), l.Freshness()
 		l.matchRows(&h.Match, &q, rows, t)
@@ -59,8 +41,35 @@ func (x *Index) Holdings(ctx context.Context, q Query) ([]Holding, error) {
 		if best > 0 {
 			out = append(out, h)
 		}
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
+}
+
+// eachRows calls do for every source of the model that holds a block of the prompt. It errs with the context's error.
+func (x *Index) eachRows(ctx context.Context, q *Query, do func(l *Ledger, t *table, rows []*row)) error {
+	r := x.readers.Get().(*Reader)
+	defer x.readers.Put(r)
+	defer r.end()
+	if !r.turn(q.Model) {
+		return nil
+	}
+	if err := r.collect(ctx, q, false); err != nil {
+		return err
+	}
+	list, _ := x.models.Load(q.Model)
+	for _, l := range list {
+		if err := r.late(); err != nil {
+			return err
+		}
+		t := l.table.Load()
+		if rows := r.rowsOf(l, t); len(rows) > 0 {
+			do(l, t, rows)
+		}
+	}
+	return nil
 }
 
 func (g groups) runs(r *row) (runs []Run, blocks int) {

@@ -64,8 +64,8 @@ func (l *Ledger) dropOwnLocked(h handle) {
 	d.tidy()
 }
 
-// maxMoved is how many hashes a source moves at most to a space of its own. One with more claims what it can where it is, which is
-// quicker at once, and slower afterwards: its hashes are then to be looked for in two places.
+// maxMoved is how many hashes a source moves at most to a space of its own. One with more claims what it can where it is,
+// which is quicker at once, and slower afterwards: its hashes are then to be looked for in two places.
 const maxMoved = 1 << 14
 
 // ownSpaceLocked gives the source a space of its own, and moves the hashes of its simple blocks there.
@@ -78,10 +78,7 @@ func (l *Ledger) ownSpaceLocked() {
 	for _, id := range l.chainsLocked() {
 		c := t.slabs.at(id)
 		switch {
-		case c.group == 0 || !slices.ContainsFunc(lanes, func(of laneOf) bool {
-			_, n := t.member(id, c, of.lane)
-			return n > 0 || len(t.islesOf(id, c, of.lane)) > 0
-		}):
+		case c.group == 0 || !t.holdsAny(id, c, lanes):
 		case move || !t.onlyHolder(id, c, lanes):
 			l.copyOutLocked(id, c)
 		default:

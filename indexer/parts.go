@@ -149,18 +149,14 @@ func (l *Ledger) newHashesLocked(q *quickStore, from, n int) bool {
 	d := &l.x.chains.dict
 	if l.space != 0 {
 		for i, h := range hashes {
-			if l.ownsLocked(h.Lo, &probes[i]) {
+			if at, _ := l.resolveOwnLocked(h.Lo, &probes[i]); at != 0 {
 				return false
 			}
 		}
 		return true
 	}
 	for i, h := range hashes {
-		if d.vacant(h.Lo, &probes[i]) == 0 {
-			continue
-		}
-		s := d.searchFor(h.Lo, probes[i])
-		for at := d.more(&s); at != 0; at = d.more(&s) {
+		for at := d.next(h.Lo, &probes[i]); at != 0; at = d.next(h.Lo, &probes[i]) {
 			g, pos := d.of(at)
 			if g.owned {
 				continue
@@ -170,27 +166,6 @@ func (l *Ledger) newHashesLocked(q *quickStore, from, n int) bool {
 			}
 			q.twins = true
 		}
-		probes[i].at = s.at
 	}
 	return true
-}
-
-// ownsLocked says whether a source with a space of its own has a simple block under a hash.
-func (l *Ledger) ownsLocked(hash uint64, p *probe) bool {
-	d := &l.x.chains.dict
-	if d.vacant(hash, p) == 0 && !l.claimed {
-		return false
-	}
-	q := d.searchFor(hash, *p)
-	for at := d.more(&q); at != 0; at = d.more(&q) {
-		if d.group(uint32(at >> 4)).of(l.space) {
-			return true
-		}
-	}
-	p.at = q.at
-	if l.claimed {
-		at, _ := d.ownedBy(hash, 0, l.space)
-		return at != 0
-	}
-	return false
 }

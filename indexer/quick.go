@@ -218,8 +218,8 @@ func (t *chains) used(id uint32, c *chain, end, n int) {
 	}
 }
 
-// enterHashesLocked makes n hashes of a store, from one on, of blocks that the source does not hold yet its simple ones. It returns a group of
-// space 0 at or before the last of them, 0 if it does not know one.
+// enterHashesLocked makes n hashes of a store, from one on, of blocks that the source does not hold yet its simple ones. It
+// returns a group of space 0 at or before the last of them, 0 if it does not know one.
 func (l *Ledger) enterHashesLocked(q *quickStore, kind partKind, id uint32, c *chain, pos, from, n int) (group uint32) {
 	d := &l.x.chains.dict
 	hashes := q.hashes[from : from+n]

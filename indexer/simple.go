@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/kvscout/kvscout/events"
@@ -57,36 +58,39 @@ func (l *Ledger) hasSimpleLocked(p place) bool {
 // resolveLocked is the simple block under a hash, 0 if there is none.
 func (l *Ledger) resolveLocked(hash uint64) (handle, place) {
 	d := &l.x.chains.dict
+	q := d.probe(hash, l.space)
 	if l.space != 0 {
-		if h, p := d.ownedBy(hash, l.space, l.space); h != 0 || !l.claimed {
-			return h, p
-		}
-		return d.ownedBy(hash, 0, l.space)
+		return l.resolveOwnLocked(hash, &q)
 	}
-	for q := d.search(hash, 0); ; {
-		h := d.more(&q)
-		if h == 0 {
-			return 0, 0
-		}
+	for h := d.next(hash, &q); h != 0; h = d.next(hash, &q) {
 		if g, pos := d.of(h); !g.owned {
 			if p := placeAt(g.chain, pos+1); l.hasSimpleLocked(p) {
 				return h, p
 			}
 		}
 	}
+	return 0, 0
 }
 
-// ownedBy is the block under a hash in the space of one source, among what was entered in space.
-func (d *dict) ownedBy(hash uint64, space, owner uint32) (handle, place) {
-	for q := d.search(hash, space); ; {
-		h := d.more(&q)
-		if h == 0 {
-			return 0, 0
-		}
+// resolveOwnLocked is resolveLocked for a source with a space of its own and the hash's probe in it. Without such a block
+// the probe is where the hash can be entered.
+func (l *Ledger) resolveOwnLocked(hash uint64, q *probe) (handle, place) {
+	d := &l.x.chains.dict
+	if h, p := d.ownedBy(hash, q, l.space); h != 0 || !l.claimed {
+		return h, p
+	}
+	old := d.probe(hash, 0)
+	return d.ownedBy(hash, &old, l.space)
+}
+
+// ownedBy is the block under a hash in the space of one source, among what the probe finds.
+func (d *dict) ownedBy(hash uint64, q *probe, owner uint32) (handle, place) {
+	for h := d.next(hash, q); h != 0; h = d.next(hash, q) {
 		if g, pos := d.of(h); g.of(owner) {
 			return h, placeAt(g.chain, pos+1)
 		}
 	}
+	return 0, 0
 }
 
 // inflateLocked makes a simple block odd, so that anything can be said of it.
@@ -155,17 +159,8 @@ func (l *Ledger) deflateLocked() {
 	l.loose = l.loose[:0]
 	if many { // maps and slices keep the size they once had
 		l.loose = nil
-		l.blocks, l.odd = cloneMap(l.blocks), cloneMap(l.odd)
+		l.blocks, l.odd = maps.Clone(l.blocks), maps.Clone(l.odd)
 	}
-}
-
-// cloneMap is a map of the size that its content needs.
-func cloneMap[K comparable, V any](m map[K]V) map[K]V {
-	out := make(map[K]V, len(m))
-	for k, v := range m {
-		out[k] = v
-	}
-	return out
 }
 
 // slender says whether a simple block can say all there is to say of the block.
@@ -187,7 +182,7 @@ func (l *Ledger) putLocked(h events.Hash, p place) {
 			return
 		}
 		if !ok {
-			if q := d.search(h.Lo, 0); d.more(&q) != 0 {
+			if q := d.probe(h.Lo, 0); d.next(h.Lo, &q) != 0 {
 				d.twins = true
 			}
 			d.insertShared(id, c, n-1, h)
@@ -244,11 +239,7 @@ func (l *Ledger) noteChainLocked(id uint32) {
 	if len(l.chains) == cap(l.chains) && len(l.chains) >= 64 {
 		t := l.x.chains
 		l.chains = slices.DeleteFunc(l.chainsLocked(), func(id uint32) bool {
-			c := t.slabs.at(id)
-			return !slices.ContainsFunc(l.table.Load().lanes, func(of laneOf) bool {
-				_, n := t.member(id, c, of.lane)
-				return n > 0 || len(t.islesOf(id, c, of.lane)) > 0
-			})
+			return !t.holdsAny(id, t.slabs.at(id), l.table.Load().lanes)
 		})
 		if n := len(l.chains); n*8 > cap(l.chains)*7 {
 			l.chains = slices.Grow(l.chains, n/4)
@@ -277,17 +268,19 @@ func (l *Ledger) clearSimpleLocked() {
 		l.x.leaveLocked(s, n)
 	}
 	for _, id := range l.ownGroupsLocked() {
-		g := t.dict.group(id)
-		for o := range uint32(g.n) {
-			if g.used>>o&1 != 0 {
-				t.dict.drop(handle(id<<4 | o))
-			}
-		}
-		t.dict.freeGroup(id)
+		t.dict.dropGroup(id)
 	}
 	t.dict.tidy()
 	l.odd, l.more = make(map[place]uint32), nil
 	l.space, l.claimed, l.groups, l.cur, l.removed = 0, false, nil, cursor{}, 0
+}
+
+// holdsAny says whether one of the lanes holds a block of a chain.
+func (t *chains) holdsAny(id uint32, c *chain, lanes []laneOf) bool {
+	return slices.ContainsFunc(lanes, func(of laneOf) bool {
+		_, n := t.member(id, c, of.lane)
+		return n > 0 || len(t.islesOf(id, c, of.lane)) > 0
+	})
 }
 
 // heldIn is how many blocks of a chain any of the lanes holds.

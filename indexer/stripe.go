@@ -52,6 +52,16 @@ func newStripe(x *Index, number int) *stripe {
 	return s
 }
 
+// ledgers calls do for the open sources of the stripe.
+func (x *stripe) ledgers(do func(*Ledger)) {
+	x.index.sources.Range(func(_ slot, l *Ledger) bool {
+		if l.x == x {
+			do(l)
+		}
+		return true
+	})
+}
+
 // stripeNumber is where a model lies. It depends on its name only, so a source that comes back finds its model's scopes.
 func stripeNumber(model string) int { return int(xxhash.Sum64String(model) % stripeCount) }
 

@@ -44,6 +44,25 @@ func (c *client) bounded(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, c.timeout)
 }
 
+// call dials, makes one call in the time that it may take, and hangs up.
+func call[Req, Res any](
+	ctx context.Context, o *clientOptions, req *Req,
+	method func(*client, context.Context, *connect.Request[Req]) (*connect.Response[Res], error),
+) (*Res, error) {
+	c, err := o.dial()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	res, err := method(c, ctx, connect.NewRequest(req))
+	if err != nil {
+		return nil, err
+	}
+	return res.Msg, nil
+}
+
 // dial prepares calls; it connects with the first. extra options are for calls that need another form.
 func (o *clientOptions) dial(extra ...connect.ClientOption) (*client, error) {
 	base, socket, err := parseServer(o.server)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
@@ -79,23 +78,16 @@ func runInspect(cmd *cobra.Command, o *inspectOptions) error {
 	if err != nil {
 		return err
 	}
-	c, err := o.dial()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	ctx, cancel := c.bounded(cmd.Context())
-	defer cancel()
-	res, err := c.Inspect(ctx, connect.NewRequest(req))
+	res, err := call(cmd.Context(), &o.clientOptions, req, (*client).Inspect)
 	switch {
 	case err != nil:
 		return err
 	case o.json:
-		return protoJSON(cmd.OutOrStdout(), res.Msg)
+		return protoJSON(cmd.OutOrStdout(), res)
 	case o.worker != "":
-		return printInspection(cmd.OutOrStdout(), res.Msg)
+		return printInspection(cmd.OutOrStdout(), res)
 	default:
-		return printHolders(cmd.OutOrStdout(), res.Msg)
+		return printHolders(cmd.OutOrStdout(), res)
 	}
 }
 

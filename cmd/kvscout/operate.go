@@ -134,20 +134,13 @@ func runClear(cmd *cobra.Command, o *clearOptions) error {
 	if err != nil {
 		return err
 	}
-	c, err := o.dial()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	ctx, cancel := c.bounded(cmd.Context())
-	defer cancel()
-	res, err := c.Clear(ctx, connect.NewRequest(req))
+	res, err := call(cmd.Context(), &o.clientOptions, req, (*client).Clear)
 	if err != nil {
 		return err
 	}
 	if o.json {
-		return protoJSON(cmd.OutOrStdout(), res.Msg)
+		return protoJSON(cmd.OutOrStdout(), res)
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "forgot %d blocks of %d sources\n", res.Msg.GetBlocks(), res.Msg.GetSources())
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "forgot %d blocks of %d sources\n", res.GetBlocks(), res.GetSources())
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -53,23 +52,16 @@ func newReportRouted() *cobra.Command {
 		Example: "  kvscout report routed --worker w0 --score-id ID --ttl 5s",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := o.dial()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			ctx, cancel := c.bounded(cmd.Context())
-			defer cancel()
-			res, err := c.ReportRouted(ctx, connect.NewRequest(&kvscoutv1.ReportRoutedRequest{
+			res, err := call(cmd.Context(), &o.clientOptions, &kvscoutv1.ReportRoutedRequest{
 				WorkerId: o.worker, Rank: o.rank, ScoreId: o.score, Ttl: durationpb.New(ttl),
-			}))
+			}, (*client).ReportRouted)
 			if err != nil {
 				return err
 			}
 			if o.json {
-				return protoJSON(cmd.OutOrStdout(), res.Msg)
+				return protoJSON(cmd.OutOrStdout(), res)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "credited %d tokens\n", res.Msg.GetCreditedTokens())
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "credited %d tokens\n", res.GetCreditedTokens())
 			return err
 		},
 	}
@@ -89,23 +81,16 @@ print how accurate the worker's predictions are.`,
 		Example: "  kvscout report outcome --worker w0 --score-id ID --prompt-tokens 1024 --cached-tokens 960",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := o.dial()
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			ctx, cancel := c.bounded(cmd.Context())
-			defer cancel()
-			res, err := c.ReportOutcome(ctx, connect.NewRequest(&kvscoutv1.ReportOutcomeRequest{
+			res, err := call(cmd.Context(), &o.clientOptions, &kvscoutv1.ReportOutcomeRequest{
 				WorkerId: o.worker, Rank: o.rank, ScoreId: o.score, PromptTokens: prompt, CachedTokens: cached,
-			}))
+			}, (*client).ReportOutcome)
 			if err != nil {
 				return err
 			}
 			if o.json {
-				return protoJSON(cmd.OutOrStdout(), res.Msg)
+				return protoJSON(cmd.OutOrStdout(), res)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "predicted %d, cached %d; %s\n", res.Msg.GetPredictedTokens(), cached, accuracyWords(res.Msg.GetAccuracy()))
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "predicted %d, cached %d; %s\n", res.GetPredictedTokens(), cached, accuracyWords(res.GetAccuracy()))
 			return err
 		},
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
@@ -70,24 +69,17 @@ func runScore(cmd *cobra.Command, o *scoreOptions) error {
 		return err
 	}
 	req.Candidates, req.MaxWorkers, req.Explain, req.Remember = o.candidates, o.maxWorkers, o.explain, o.remember
-	c, err := o.dial()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	ctx, cancel := c.bounded(cmd.Context())
-	defer cancel()
-	res, err := c.Score(ctx, connect.NewRequest(req))
+	res, err := call(cmd.Context(), &o.clientOptions, req, (*client).Score)
 	if err != nil {
 		return err
 	}
 	if o.json {
-		return protoJSON(cmd.OutOrStdout(), res.Msg)
+		return protoJSON(cmd.OutOrStdout(), res)
 	}
-	for _, w := range res.Msg.GetWarnings() {
+	for _, w := range res.GetWarnings() {
 		warn(cmd.ErrOrStderr(), "warning: %s", w)
 	}
-	return printScores(cmd.OutOrStdout(), res.Msg)
+	return printScores(cmd.OutOrStdout(), res)
 }
 
 func printScores(w io.Writer, m *kvscoutv1.ScoreResponse) error {

@@ -64,28 +64,26 @@ func runStats(cmd *cobra.Command, o *statsOptions) error {
 	if o.count > 0 && o.watch == 0 {
 		return misuse("count belongs to watch")
 	}
+	if o.watch > 0 {
+		return watchStats(cmd, o)
+	}
+	res, err := call(cmd.Context(), &o.clientOptions, &kvscoutv1.GetStatsRequest{}, (*client).GetStats)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return protoJSON(cmd.OutOrStdout(), res)
+	}
+	return printStats(cmd.OutOrStdout(), res.GetStats())
+}
+
+// watchStats shows the counters until o.count, the user or the server ends it.
+func watchStats(cmd *cobra.Command, o *statsOptions) error {
 	c, err := o.dial()
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if o.watch > 0 {
-		return watchStats(cmd, c, o)
-	}
-	ctx, cancel := c.bounded(cmd.Context())
-	defer cancel()
-	res, err := c.GetStats(ctx, connect.NewRequest(&kvscoutv1.GetStatsRequest{}))
-	if err != nil {
-		return err
-	}
-	if o.json {
-		return protoJSON(cmd.OutOrStdout(), res.Msg)
-	}
-	return printStats(cmd.OutOrStdout(), res.Msg.GetStats())
-}
-
-// watchStats shows the counters until o.count, the user or the server ends it.
-func watchStats(cmd *cobra.Command, c *client, o *statsOptions) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	req := &kvscoutv1.StreamStatsRequest{Interval: durationpb.New(o.watch)}

@@ -45,21 +45,14 @@ HISTORY is complete when every block that the engine holds was announced to the 
 }
 
 func listWorkers(cmd *cobra.Command, o *clientOptions, req *kvscoutv1.ListWorkersRequest, asJSON bool) error {
-	c, err := o.dial()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	ctx, cancel := c.bounded(cmd.Context())
-	defer cancel()
-	res, err := c.ListWorkers(ctx, connect.NewRequest(req))
+	res, err := call(cmd.Context(), o, req, (*client).ListWorkers)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		return protoJSON(cmd.OutOrStdout(), res.Msg)
+		return protoJSON(cmd.OutOrStdout(), res)
 	}
-	return printWorkers(cmd.OutOrStdout(), res.Msg.GetWorkers())
+	return printWorkers(cmd.OutOrStdout(), res.GetWorkers())
 }
 
 func printWorkers(w io.Writer, workers []*kvscoutv1.Worker) error {
@@ -242,14 +235,7 @@ server does not know it.`,
 }
 
 func removeWorker(cmd *cobra.Command, o *clientOptions, req *kvscoutv1.DeregisterWorkerRequest, asJSON bool) error {
-	c, err := o.dial()
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	ctx, cancel := c.bounded(cmd.Context())
-	defer cancel()
-	res, err := c.DeregisterWorker(ctx, connect.NewRequest(req))
+	res, err := call(cmd.Context(), o, req, (*client).DeregisterWorker)
 	if err != nil {
 		return err
 	}
@@ -258,11 +244,11 @@ func removeWorker(cmd *cobra.Command, o *clientOptions, req *kvscoutv1.Deregiste
 		who = fmt.Sprintf("rank %d of %s", req.GetRank(), who)
 	}
 	if asJSON {
-		err = protoJSON(cmd.OutOrStdout(), res.Msg)
-	} else if res.Msg.GetKnown() {
+		err = protoJSON(cmd.OutOrStdout(), res)
+	} else if res.GetKnown() {
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", who)
 	}
-	if err == nil && !res.Msg.GetKnown() {
+	if err == nil && !res.GetKnown() {
 		err = fmt.Errorf("%s is not known", who)
 	}
 	return err

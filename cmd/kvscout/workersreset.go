@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
@@ -34,18 +33,11 @@ engine tells only with its next step. The command exits with 1 if the server doe
 }
 
 func resetWorker(cmd *cobra.Command, o *clientOptions, req *kvscoutv1.ResetWorkerRequest) error {
-	c, err := o.dial()
+	res, err := call(cmd.Context(), o, req, (*client).ResetWorker)
 	if err != nil {
 		return err
 	}
-	defer c.Close()
-	ctx, cancel := c.bounded(cmd.Context())
-	defer cancel()
-	res, err := c.ResetWorker(ctx, connect.NewRequest(req))
-	if err != nil {
-		return err
-	}
-	if !res.Msg.GetKnown() {
+	if !res.GetKnown() {
 		return fmt.Errorf("worker %q or its rank is not known", req.GetWorkerId())
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "reset worker %q\n", req.GetWorkerId())
