@@ -160,7 +160,7 @@ func TestWorkers(t *testing.T) {
 func TestStats(t *testing.T) {
 	server, ids := scored(t)
 	ok(t, "score", "--server", server, "--tokens", ids)
-	wants(t, ok(t, "stats", "--server", server), "index: 4 blocks, 4 held by workers, 1 scopes", "scores: 1 requests", "w0", "device 4")
+	wants(t, ok(t, "stats", "--server", server), "index: 4 blocks, 4 held by workers, 1 scopes", "scores: 1 requests", "latency: p50 ", " of 1 answers", "w0", "device 4", "exact")
 	v := okJSON(t, "stats", "--server", server, "--json")["stats"].(map[string]any)
 	if v["blocks"] != "4" { // 64-bit numbers are texts in proto's JSON
 		t.Errorf("blocks: %v", v["blocks"])

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/kvscout/kvscout/cmd/kvscout/dashboard"
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 )
 
@@ -136,6 +137,7 @@ func printStats(w io.Writer, s *kvscoutv1.Stats) error {
 		fmt.Fprintf(w, ", %d of them wait for lookups to end", s.GetRetiredBytes())
 	}
 	fmt.Fprintf(w, "\nscores: %d requests, errors: %s\n", s.GetScore().GetRequests(), counts(s.GetScore().GetErrors()))
+	printLatency(w, s.GetScore())
 	if c := s.GetScore(); c.GetRouted() > 0 {
 		fmt.Fprintf(w, "routed: %d credited, %d waiting, %d confirmed, %d expired, %d dropped\n",
 			c.GetRouted(), c.GetRoutedWaiting(), c.GetRoutedConfirmed(), c.GetRoutedExpired(), c.GetRoutedDropped())
@@ -158,6 +160,23 @@ func printStats(w io.Writer, s *kvscoutv1.Stats) error {
 		}
 	}
 	return nil
+}
+
+// printLatency tells how long answers took since the server started.
+func printLatency(w io.Writer, s *kvscoutv1.ScoreStats) {
+	if c := dashboard.LatencyCounts(s.GetLatency()); c.Total() > 0 {
+		fmt.Fprintf(w, "latency: p50 %s, p99 %s, mean %s of %d answers; %d of %d calls under way\n", brief(c.Quantile(0.5)),
+			brief(c.Quantile(0.99)), brief(c.Mean()), c.Total(), s.GetInFlight(), s.GetMaxInFlight())
+	}
+}
+
+// brief shows a duration by two or three digits.
+func brief(d time.Duration) time.Duration {
+	unit := time.Duration(1)
+	for d >= 1000*unit {
+		unit *= 10
+	}
+	return d.Round(unit)
 }
 
 // printReadiness tells how ready the server is, and what keeps it from being so.
@@ -232,11 +251,11 @@ func printSources(w io.Writer, sources []*kvscoutv1.SourceStats) error {
 		_, err := fmt.Fprintln(w, "no workers")
 		return err
 	}
-	t := newTable(w, "WORKER", "RANK", "STATE", "BATCHES", "REPLAYED", "STORED", "REMOVED", "CLEARED", "BLOCKS", "GAPS", "RESETS", "WAITING", "EVICTED", "REJECTED")
+	t := newTable(w, "WORKER", "RANK", "STATE", "BATCHES", "REPLAYED", "STORED", "REMOVED", "CLEARED", "BLOCKS", "GAPS", "RESETS", "WAITING", "EVICTED", "ANSWERS", "REJECTED")
 	for _, s := range sources {
 		t.row(s.GetWorkerId(), s.GetRank(), freshWords(s.GetFreshness()), s.GetBatches(), s.GetReplayedBatches(),
 			s.GetStoredEvents(), s.GetRemovedEvents(), s.GetClearedEvents(), tierBlocks(s.GetTiers()), s.GetGaps(),
-			s.GetResets(), s.GetOrphansWaiting(), s.GetEvictedBlocks(), counts(s.GetRejected()))
+			s.GetResets(), s.GetOrphansWaiting(), s.GetEvictedBlocks(), boundWords(s.GetBound()), counts(s.GetRejected()))
 	}
 	return t.flush()
 }

@@ -174,6 +174,10 @@ func sourceStatsOf(l *indexer.Ledger, st *indexer.SourceStats, fresh indexer.Fre
 		OrphansDropped:  uint64(max(0, st.OrphansDropped)),
 		EvictedBlocks:   st.Evicted,
 		StateSeconds:    max(0, now.Sub(st.Since).Seconds()),
+		Model:           src.Model,
+		Engine:          string(src.Engine),
+		Bound:           BoundOf(st.Bound),
+		Error:           fresh.Why,
 	}
 	if fresh.HasSequence {
 		out.LagSeconds = proto.Float64(st.Lag.Seconds())

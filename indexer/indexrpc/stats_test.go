@@ -34,9 +34,10 @@ func TestGetStats(t *testing.T) {
 		Scopes: 1, Blocks: 2, HolderBlocks: 2, Handles: 2, OrphansWaiting: 1, Score: score,
 		Readiness: &kvscoutv1.Readiness{State: kvscoutv1.ServiceState_SERVICE_STATE_READY},
 		Sources: []*kvscoutv1.SourceStats{{
-			WorkerId: "w0", HistoryComplete: true, Bytes: uint64(len(unhex(t, storedAndGone)) + len(second)), Batches: 2,
+			WorkerId: "w0", Model: "m", Engine: "vllm", HistoryComplete: true, Bytes: uint64(len(unhex(t, storedAndGone)) + len(second)), Batches: 2,
 			StoredEvents: 4, RemovedEvents: 1, ClearedEvents: 1, OrphansWaiting: 1, Rejected: map[string]uint64{"duplicate": 1},
 			Tiers: []*kvscoutv1.TierBlocks{{Tier: kvscoutv1.Tier_TIER_DEVICE, Blocks: 1}, {Tier: kvscoutv1.Tier_TIER_HOST, Blocks: 1}},
+			Bound: &kvscoutv1.Bound{Kind: kvscoutv1.BoundKind_BOUND_KIND_LOWER, Reasons: []kvscoutv1.BoundReason{kvscoutv1.BoundReason_BOUND_REASON_ORPHANS_WAITING}},
 		}},
 	}
 	ignore := []cmp.Option{protocmp.Transform(), protocmp.IgnoreFields(&kvscoutv1.Stats{}, "index_version", "uptime", "index_bytes", "retired_bytes"),

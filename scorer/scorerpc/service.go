@@ -17,6 +17,7 @@ import (
 	"github.com/kvscout/kvscout/render"
 	"github.com/kvscout/kvscout/scorer"
 	"github.com/kvscout/kvscout/scorer/accuracy"
+	"github.com/kvscout/kvscout/scorer/latency"
 	"github.com/kvscout/kvscout/scorer/routed"
 )
 
@@ -97,6 +98,7 @@ type Service struct {
 
 	requests atomic.Uint64
 	errors   [indexrpc.ReasonCount]atomic.Uint64
+	answered latency.Histogram // of the requests that ended without an error
 }
 
 var (
@@ -125,6 +127,7 @@ func (s *Service) Stats() *kvscoutv1.ScoreStats {
 	out := &kvscoutv1.ScoreStats{
 		Requests: s.requests.Load(), Remembered: uint64(s.memory.size()), Routed: c.All, RoutedWaiting: c.Waiting,
 		RoutedConfirmed: c.Confirmed, RoutedExpired: c.Expired, RoutedDropped: c.Dropped,
+		Latency: latencyOf(s.answered.Counts()), InFlight: indexrpc.Count(s.calls.Inside()), MaxInFlight: indexrpc.Count(s.opts.MaxCalls),
 	}
 	for r := range s.errors {
 		n := s.errors[r].Load()
@@ -150,11 +153,13 @@ func (s *Service) Score(ctx context.Context, req *connect.Request[kvscoutv1.Scor
 
 // counted is score with its outcome counted.
 func (s *Service) counted(ctx context.Context, req *kvscoutv1.ScoreRequest) (*kvscoutv1.ScoreResponse, *indexrpc.Error) {
+	begin := time.Now()
 	out, err := s.score(ctx, req)
 	if err != nil {
 		return nil, s.failed(err)
 	}
 	s.requests.Add(1)
+	s.answered.Since(begin)
 	return out, nil
 }
 

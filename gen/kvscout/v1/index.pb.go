@@ -2162,7 +2162,15 @@ type SourceStats struct {
 	// Seconds since the freshness state last changed.
 	StateSeconds float64 `protobuf:"fixed64,31,opt,name=state_seconds,json=stateSeconds,proto3" json:"state_seconds,omitempty"`
 	// How predictions compared with the engine's word. Absent: no outcome was reported.
-	Accuracy      *Accuracy `protobuf:"bytes,50,opt,name=accuracy,proto3" json:"accuracy,omitempty"`
+	Accuracy *Accuracy `protobuf:"bytes,50,opt,name=accuracy,proto3" json:"accuracy,omitempty"`
+	// Served model name. Empty: only another rank's batches name this rank.
+	Model string `protobuf:"bytes,60,opt,name=model,proto3" json:"model,omitempty"`
+	// "vllm", "sglang" or "trtllm".
+	Engine string `protobuf:"bytes,61,opt,name=engine,proto3" json:"engine,omitempty"`
+	// Whether answers about it are exact, for a request without namespace, adapter and media; others may have more reasons.
+	Bound *Bound `protobuf:"bytes,62,opt,name=bound,proto3" json:"bound,omitempty"`
+	// As in SourceStatus.
+	Error         string `protobuf:"bytes,63,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2358,6 +2366,34 @@ func (x *SourceStats) GetAccuracy() *Accuracy {
 	return nil
 }
 
+func (x *SourceStats) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *SourceStats) GetEngine() string {
+	if x != nil {
+		return x.Engine
+	}
+	return ""
+}
+
+func (x *SourceStats) GetBound() *Bound {
+	if x != nil {
+		return x.Bound
+	}
+	return nil
+}
+
+func (x *SourceStats) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 // TierBlocks counts blocks on a tier.
 type TierBlocks struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2427,7 +2463,13 @@ type ScoreStats struct {
 	RoutedExpired   uint64 `protobuf:"varint,53,opt,name=routed_expired,json=routedExpired,proto3" json:"routed_expired,omitempty"`
 	RoutedDropped   uint64 `protobuf:"varint,54,opt,name=routed_dropped,json=routedDropped,proto3" json:"routed_dropped,omitempty"`
 	// Answers kept for reports now.
-	Remembered    uint64 `protobuf:"varint,55,opt,name=remembered,proto3" json:"remembered,omitempty"`
+	Remembered uint64 `protobuf:"varint,55,opt,name=remembered,proto3" json:"remembered,omitempty"`
+	// How long the requests of Score, ScoreBatch and ScoreStream took that were answered without an error: from their being
+	// read to the answer's being ready to be sent. A wait for the renderer is in it, the network is not.
+	Latency *LatencyStats `protobuf:"bytes,60,opt,name=latency,proto3" json:"latency,omitempty"`
+	// Requests of these and calls of Render under way now, and the most that may be.
+	InFlight      uint32 `protobuf:"varint,61,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	MaxInFlight   uint32 `protobuf:"varint,62,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2518,6 +2560,154 @@ func (x *ScoreStats) GetRemembered() uint64 {
 	return 0
 }
 
+func (x *ScoreStats) GetLatency() *LatencyStats {
+	if x != nil {
+		return x.Latency
+	}
+	return nil
+}
+
+func (x *ScoreStats) GetInFlight() uint32 {
+	if x != nil {
+		return x.InFlight
+	}
+	return 0
+}
+
+func (x *ScoreStats) GetMaxInFlight() uint32 {
+	if x != nil {
+		return x.MaxInFlight
+	}
+	return 0
+}
+
+// LatencyStats counts durations in buckets that never change, so that two answers can be subtracted.
+type LatencyStats struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Durations counted. 0: none.
+	Count uint64 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	// Seconds of all durations together.
+	SumSeconds float64 `protobuf:"fixed64,2,opt,name=sum_seconds,json=sumSeconds,proto3" json:"sum_seconds,omitempty"`
+	// In ascending order; those that have no duration are left out. At most 106.
+	Buckets       []*LatencyBucket `protobuf:"bytes,3,rep,name=buckets,proto3" json:"buckets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LatencyStats) Reset() {
+	*x = LatencyStats{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LatencyStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LatencyStats) ProtoMessage() {}
+
+func (x *LatencyStats) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LatencyStats.ProtoReflect.Descriptor instead.
+func (*LatencyStats) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *LatencyStats) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *LatencyStats) GetSumSeconds() float64 {
+	if x != nil {
+		return x.SumSeconds
+	}
+	return 0
+}
+
+func (x *LatencyStats) GetBuckets() []*LatencyBucket {
+	if x != nil {
+		return x.Buckets
+	}
+	return nil
+}
+
+// LatencyBucket counts the durations of one range.
+type LatencyBucket struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The range in seconds: from lower_seconds on and below upper_seconds. An upper_seconds of 0: there is no upper end.
+	LowerSeconds float64 `protobuf:"fixed64,1,opt,name=lower_seconds,json=lowerSeconds,proto3" json:"lower_seconds,omitempty"`
+	UpperSeconds float64 `protobuf:"fixed64,2,opt,name=upper_seconds,json=upperSeconds,proto3" json:"upper_seconds,omitempty"`
+	// Never 0.
+	Count         uint64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LatencyBucket) Reset() {
+	*x = LatencyBucket{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LatencyBucket) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LatencyBucket) ProtoMessage() {}
+
+func (x *LatencyBucket) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LatencyBucket.ProtoReflect.Descriptor instead.
+func (*LatencyBucket) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *LatencyBucket) GetLowerSeconds() float64 {
+	if x != nil {
+		return x.LowerSeconds
+	}
+	return 0
+}
+
+func (x *LatencyBucket) GetUpperSeconds() float64 {
+	if x != nil {
+		return x.UpperSeconds
+	}
+	return 0
+}
+
+func (x *LatencyBucket) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 // InspectRequest asks about a prompt or about a worker: exactly one is set.
 type InspectRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2529,7 +2719,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2541,7 +2731,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2554,7 +2744,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *InspectRequest) GetPrompt() *PromptTarget {
@@ -2593,7 +2783,7 @@ type PromptTarget struct {
 
 func (x *PromptTarget) Reset() {
 	*x = PromptTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2605,7 +2795,7 @@ func (x *PromptTarget) String() string {
 func (*PromptTarget) ProtoMessage() {}
 
 func (x *PromptTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2618,7 +2808,7 @@ func (x *PromptTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptTarget.ProtoReflect.Descriptor instead.
 func (*PromptTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PromptTarget) GetModel() string {
@@ -2683,7 +2873,7 @@ type WorkerTarget struct {
 
 func (x *WorkerTarget) Reset() {
 	*x = WorkerTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[30]
+	mi := &file_kvscout_v1_index_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2695,7 +2885,7 @@ func (x *WorkerTarget) String() string {
 func (*WorkerTarget) ProtoMessage() {}
 
 func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[30]
+	mi := &file_kvscout_v1_index_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2708,7 +2898,7 @@ func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTarget.ProtoReflect.Descriptor instead.
 func (*WorkerTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{30}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *WorkerTarget) GetWorkerId() string {
@@ -2740,7 +2930,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[31]
+	mi := &file_kvscout_v1_index_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2752,7 +2942,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[31]
+	mi := &file_kvscout_v1_index_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2765,7 +2955,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{31}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *InspectResponse) GetIndexVersion() uint64 {
@@ -2802,7 +2992,7 @@ type PromptHolders struct {
 
 func (x *PromptHolders) Reset() {
 	*x = PromptHolders{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[32]
+	mi := &file_kvscout_v1_index_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2814,7 +3004,7 @@ func (x *PromptHolders) String() string {
 func (*PromptHolders) ProtoMessage() {}
 
 func (x *PromptHolders) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[32]
+	mi := &file_kvscout_v1_index_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2827,7 +3017,7 @@ func (x *PromptHolders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolders.ProtoReflect.Descriptor instead.
 func (*PromptHolders) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{32}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PromptHolders) GetPromptTokens() uint32 {
@@ -2862,7 +3052,7 @@ type PromptHolder struct {
 
 func (x *PromptHolder) Reset() {
 	*x = PromptHolder{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[33]
+	mi := &file_kvscout_v1_index_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2874,7 +3064,7 @@ func (x *PromptHolder) String() string {
 func (*PromptHolder) ProtoMessage() {}
 
 func (x *PromptHolder) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[33]
+	mi := &file_kvscout_v1_index_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2887,7 +3077,7 @@ func (x *PromptHolder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolder.ProtoReflect.Descriptor instead.
 func (*PromptHolder) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{33}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PromptHolder) GetWorkerId() string {
@@ -2947,7 +3137,7 @@ type BlockRun struct {
 
 func (x *BlockRun) Reset() {
 	*x = BlockRun{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[34]
+	mi := &file_kvscout_v1_index_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2959,7 +3149,7 @@ func (x *BlockRun) String() string {
 func (*BlockRun) ProtoMessage() {}
 
 func (x *BlockRun) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[34]
+	mi := &file_kvscout_v1_index_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2972,7 +3162,7 @@ func (x *BlockRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRun.ProtoReflect.Descriptor instead.
 func (*BlockRun) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{34}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *BlockRun) GetTier() Tier {
@@ -3010,7 +3200,7 @@ type SourceInspection struct {
 
 func (x *SourceInspection) Reset() {
 	*x = SourceInspection{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[35]
+	mi := &file_kvscout_v1_index_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3022,7 +3212,7 @@ func (x *SourceInspection) String() string {
 func (*SourceInspection) ProtoMessage() {}
 
 func (x *SourceInspection) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[35]
+	mi := &file_kvscout_v1_index_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3035,7 +3225,7 @@ func (x *SourceInspection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceInspection.ProtoReflect.Descriptor instead.
 func (*SourceInspection) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{35}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SourceInspection) GetStats() *SourceStats {
@@ -3079,7 +3269,7 @@ type ScopeStats struct {
 
 func (x *ScopeStats) Reset() {
 	*x = ScopeStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[36]
+	mi := &file_kvscout_v1_index_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3091,7 +3281,7 @@ func (x *ScopeStats) String() string {
 func (*ScopeStats) ProtoMessage() {}
 
 func (x *ScopeStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[36]
+	mi := &file_kvscout_v1_index_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3104,7 +3294,7 @@ func (x *ScopeStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeStats.ProtoReflect.Descriptor instead.
 func (*ScopeStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{36}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ScopeStats) GetModel() string {
@@ -3164,7 +3354,7 @@ type PublishRequest struct {
 
 func (x *PublishRequest) Reset() {
 	*x = PublishRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[37]
+	mi := &file_kvscout_v1_index_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3176,7 +3366,7 @@ func (x *PublishRequest) String() string {
 func (*PublishRequest) ProtoMessage() {}
 
 func (x *PublishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[37]
+	mi := &file_kvscout_v1_index_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3189,7 +3379,7 @@ func (x *PublishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishRequest.ProtoReflect.Descriptor instead.
 func (*PublishRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{37}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *PublishRequest) GetWorkerId() string {
@@ -3231,7 +3421,7 @@ type RawBatch struct {
 
 func (x *RawBatch) Reset() {
 	*x = RawBatch{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[38]
+	mi := &file_kvscout_v1_index_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3243,7 +3433,7 @@ func (x *RawBatch) String() string {
 func (*RawBatch) ProtoMessage() {}
 
 func (x *RawBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[38]
+	mi := &file_kvscout_v1_index_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3256,7 +3446,7 @@ func (x *RawBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RawBatch.ProtoReflect.Descriptor instead.
 func (*RawBatch) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{38}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RawBatch) GetSequence() uint64 {
@@ -3308,7 +3498,7 @@ type PublishResponse struct {
 
 func (x *PublishResponse) Reset() {
 	*x = PublishResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[39]
+	mi := &file_kvscout_v1_index_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3320,7 +3510,7 @@ func (x *PublishResponse) String() string {
 func (*PublishResponse) ProtoMessage() {}
 
 func (x *PublishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[39]
+	mi := &file_kvscout_v1_index_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3333,7 +3523,7 @@ func (x *PublishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishResponse.ProtoReflect.Descriptor instead.
 func (*PublishResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{39}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PublishResponse) GetApplied() uint32 {
@@ -3389,7 +3579,7 @@ type SequenceRange struct {
 
 func (x *SequenceRange) Reset() {
 	*x = SequenceRange{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[40]
+	mi := &file_kvscout_v1_index_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3401,7 +3591,7 @@ func (x *SequenceRange) String() string {
 func (*SequenceRange) ProtoMessage() {}
 
 func (x *SequenceRange) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[40]
+	mi := &file_kvscout_v1_index_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3414,7 +3604,7 @@ func (x *SequenceRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SequenceRange.ProtoReflect.Descriptor instead.
 func (*SequenceRange) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{40}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SequenceRange) GetFirst() uint64 {
@@ -3442,7 +3632,7 @@ type DumpRequest struct {
 
 func (x *DumpRequest) Reset() {
 	*x = DumpRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[41]
+	mi := &file_kvscout_v1_index_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3454,7 +3644,7 @@ func (x *DumpRequest) String() string {
 func (*DumpRequest) ProtoMessage() {}
 
 func (x *DumpRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[41]
+	mi := &file_kvscout_v1_index_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3467,7 +3657,7 @@ func (x *DumpRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DumpRequest.ProtoReflect.Descriptor instead.
 func (*DumpRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{41}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DumpRequest) GetWorker() *WorkerTarget {
@@ -3495,7 +3685,7 @@ type DumpResponse struct {
 
 func (x *DumpResponse) Reset() {
 	*x = DumpResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[42]
+	mi := &file_kvscout_v1_index_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3507,7 +3697,7 @@ func (x *DumpResponse) String() string {
 func (*DumpResponse) ProtoMessage() {}
 
 func (x *DumpResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[42]
+	mi := &file_kvscout_v1_index_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3520,7 +3710,7 @@ func (x *DumpResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DumpResponse.ProtoReflect.Descriptor instead.
 func (*DumpResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{42}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DumpResponse) GetWorkerId() string {
@@ -3579,7 +3769,7 @@ type DumpBlock struct {
 
 func (x *DumpBlock) Reset() {
 	*x = DumpBlock{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[43]
+	mi := &file_kvscout_v1_index_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3591,7 +3781,7 @@ func (x *DumpBlock) String() string {
 func (*DumpBlock) ProtoMessage() {}
 
 func (x *DumpBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[43]
+	mi := &file_kvscout_v1_index_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3604,7 +3794,7 @@ func (x *DumpBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DumpBlock.ProtoReflect.Descriptor instead.
 func (*DumpBlock) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{43}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DumpBlock) GetEngineHash() uint64 {
@@ -3662,7 +3852,7 @@ type ClearRequest struct {
 
 func (x *ClearRequest) Reset() {
 	*x = ClearRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[44]
+	mi := &file_kvscout_v1_index_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3674,7 +3864,7 @@ func (x *ClearRequest) String() string {
 func (*ClearRequest) ProtoMessage() {}
 
 func (x *ClearRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[44]
+	mi := &file_kvscout_v1_index_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3687,7 +3877,7 @@ func (x *ClearRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearRequest.ProtoReflect.Descriptor instead.
 func (*ClearRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{44}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ClearRequest) GetWorker() *WorkerTarget {
@@ -3719,7 +3909,7 @@ type NamespaceTarget struct {
 
 func (x *NamespaceTarget) Reset() {
 	*x = NamespaceTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[45]
+	mi := &file_kvscout_v1_index_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3731,7 +3921,7 @@ func (x *NamespaceTarget) String() string {
 func (*NamespaceTarget) ProtoMessage() {}
 
 func (x *NamespaceTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[45]
+	mi := &file_kvscout_v1_index_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3744,7 +3934,7 @@ func (x *NamespaceTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceTarget.ProtoReflect.Descriptor instead.
 func (*NamespaceTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{45}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *NamespaceTarget) GetModel() string {
@@ -3781,7 +3971,7 @@ type ClearResponse struct {
 
 func (x *ClearResponse) Reset() {
 	*x = ClearResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[46]
+	mi := &file_kvscout_v1_index_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3793,7 +3983,7 @@ func (x *ClearResponse) String() string {
 func (*ClearResponse) ProtoMessage() {}
 
 func (x *ClearResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[46]
+	mi := &file_kvscout_v1_index_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3806,7 +3996,7 @@ func (x *ClearResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearResponse.ProtoReflect.Descriptor instead.
 func (*ClearResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{46}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ClearResponse) GetSources() uint32 {
@@ -4008,7 +4198,7 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.kvscout.v1.ServiceStateR\x05state\x12\x18\n" +
 	"\awaiting\x18\x02 \x03(\tR\awaiting\x12\x1a\n" +
 	"\bdegraded\x18\x03 \x03(\tR\bdegraded\x12\x18\n" +
-	"\aflagged\x18\x04 \x03(\tR\aflagged\"\xb6\a\n" +
+	"\aflagged\x18\x04 \x03(\tR\aflagged\"\xa3\b\n" +
 	"\vSourceStats\x12\x1b\n" +
 	"\tworker_id\x18\x01 \x01(\tR\bworkerId\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x123\n" +
@@ -4034,7 +4224,11 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\vlag_seconds\x18\x1e \x01(\x01H\x00R\n" +
 	"lagSeconds\x88\x01\x01\x12#\n" +
 	"\rstate_seconds\x18\x1f \x01(\x01R\fstateSeconds\x120\n" +
-	"\baccuracy\x182 \x01(\v2\x14.kvscout.v1.AccuracyR\baccuracy\x1a;\n" +
+	"\baccuracy\x182 \x01(\v2\x14.kvscout.v1.AccuracyR\baccuracy\x12\x14\n" +
+	"\x05model\x18< \x01(\tR\x05model\x12\x16\n" +
+	"\x06engine\x18= \x01(\tR\x06engine\x12'\n" +
+	"\x05bound\x18> \x01(\v2\x11.kvscout.v1.BoundR\x05bound\x12\x14\n" +
+	"\x05error\x18? \x01(\tR\x05error\x1a;\n" +
 	"\rRejectedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01B\x0e\n" +
@@ -4042,7 +4236,7 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\n" +
 	"TierBlocks\x12$\n" +
 	"\x04tier\x18\x01 \x01(\x0e2\x10.kvscout.v1.TierR\x04tier\x12\x16\n" +
-	"\x06blocks\x18\x02 \x01(\x04R\x06blocks\"\xf7\x02\n" +
+	"\x06blocks\x18\x02 \x01(\x04R\x06blocks\"\xec\x03\n" +
 	"\n" +
 	"ScoreStats\x12\x1a\n" +
 	"\brequests\x18\x01 \x01(\x04R\brequests\x12:\n" +
@@ -4054,10 +4248,22 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x0erouted_dropped\x186 \x01(\x04R\rroutedDropped\x12\x1e\n" +
 	"\n" +
 	"remembered\x187 \x01(\x04R\n" +
-	"remembered\x1a9\n" +
+	"remembered\x122\n" +
+	"\alatency\x18< \x01(\v2\x18.kvscout.v1.LatencyStatsR\alatency\x12\x1b\n" +
+	"\tin_flight\x18= \x01(\rR\binFlight\x12\"\n" +
+	"\rmax_in_flight\x18> \x01(\rR\vmaxInFlight\x1a9\n" +
 	"\vErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"t\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"z\n" +
+	"\fLatencyStats\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\x04R\x05count\x12\x1f\n" +
+	"\vsum_seconds\x18\x02 \x01(\x01R\n" +
+	"sumSeconds\x123\n" +
+	"\abuckets\x18\x03 \x03(\v2\x19.kvscout.v1.LatencyBucketR\abuckets\"o\n" +
+	"\rLatencyBucket\x12#\n" +
+	"\rlower_seconds\x18\x01 \x01(\x01R\flowerSeconds\x12#\n" +
+	"\rupper_seconds\x18\x02 \x01(\x01R\fupperSeconds\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x04R\x05count\"t\n" +
 	"\x0eInspectRequest\x120\n" +
 	"\x06prompt\x18\x01 \x01(\v2\x18.kvscout.v1.PromptTargetR\x06prompt\x120\n" +
 	"\x06worker\x18\x02 \x01(\v2\x18.kvscout.v1.WorkerTargetR\x06worker\"\x9d\x02\n" +
@@ -4192,7 +4398,7 @@ func file_kvscout_v1_index_proto_rawDescGZIP() []byte {
 }
 
 var file_kvscout_v1_index_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
+var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_kvscout_v1_index_proto_goTypes = []any{
 	(ServiceState)(0),                // 0: kvscout.v1.ServiceState
 	(*WorkerSpec)(nil),               // 1: kvscout.v1.WorkerSpec
@@ -4223,56 +4429,58 @@ var file_kvscout_v1_index_proto_goTypes = []any{
 	(*SourceStats)(nil),              // 26: kvscout.v1.SourceStats
 	(*TierBlocks)(nil),               // 27: kvscout.v1.TierBlocks
 	(*ScoreStats)(nil),               // 28: kvscout.v1.ScoreStats
-	(*InspectRequest)(nil),           // 29: kvscout.v1.InspectRequest
-	(*PromptTarget)(nil),             // 30: kvscout.v1.PromptTarget
-	(*WorkerTarget)(nil),             // 31: kvscout.v1.WorkerTarget
-	(*InspectResponse)(nil),          // 32: kvscout.v1.InspectResponse
-	(*PromptHolders)(nil),            // 33: kvscout.v1.PromptHolders
-	(*PromptHolder)(nil),             // 34: kvscout.v1.PromptHolder
-	(*BlockRun)(nil),                 // 35: kvscout.v1.BlockRun
-	(*SourceInspection)(nil),         // 36: kvscout.v1.SourceInspection
-	(*ScopeStats)(nil),               // 37: kvscout.v1.ScopeStats
-	(*PublishRequest)(nil),           // 38: kvscout.v1.PublishRequest
-	(*RawBatch)(nil),                 // 39: kvscout.v1.RawBatch
-	(*PublishResponse)(nil),          // 40: kvscout.v1.PublishResponse
-	(*SequenceRange)(nil),            // 41: kvscout.v1.SequenceRange
-	(*DumpRequest)(nil),              // 42: kvscout.v1.DumpRequest
-	(*DumpResponse)(nil),             // 43: kvscout.v1.DumpResponse
-	(*DumpBlock)(nil),                // 44: kvscout.v1.DumpBlock
-	(*ClearRequest)(nil),             // 45: kvscout.v1.ClearRequest
-	(*NamespaceTarget)(nil),          // 46: kvscout.v1.NamespaceTarget
-	(*ClearResponse)(nil),            // 47: kvscout.v1.ClearResponse
-	nil,                              // 48: kvscout.v1.WorkerSpec.LabelsEntry
-	nil,                              // 49: kvscout.v1.RendererStats.ErrorsEntry
-	nil,                              // 50: kvscout.v1.SnapshotStats.DroppedSourcesEntry
-	nil,                              // 51: kvscout.v1.SnapshotStats.FailuresEntry
-	nil,                              // 52: kvscout.v1.SourceStats.RejectedEntry
-	nil,                              // 53: kvscout.v1.ScoreStats.ErrorsEntry
-	nil,                              // 54: kvscout.v1.PublishResponse.RejectedEntry
-	(Role)(0),                        // 55: kvscout.v1.Role
-	(*Freshness)(nil),                // 56: kvscout.v1.Freshness
-	(*durationpb.Duration)(nil),      // 57: google.protobuf.Duration
-	(*Accuracy)(nil),                 // 58: kvscout.v1.Accuracy
-	(Tier)(0),                        // 59: kvscout.v1.Tier
-	(*Tokens)(nil),                   // 60: kvscout.v1.Tokens
-	(*BlockHashes)(nil),              // 61: kvscout.v1.BlockHashes
-	(*Feature)(nil),                  // 62: kvscout.v1.Feature
-	(*Bound)(nil),                    // 63: kvscout.v1.Bound
+	(*LatencyStats)(nil),             // 29: kvscout.v1.LatencyStats
+	(*LatencyBucket)(nil),            // 30: kvscout.v1.LatencyBucket
+	(*InspectRequest)(nil),           // 31: kvscout.v1.InspectRequest
+	(*PromptTarget)(nil),             // 32: kvscout.v1.PromptTarget
+	(*WorkerTarget)(nil),             // 33: kvscout.v1.WorkerTarget
+	(*InspectResponse)(nil),          // 34: kvscout.v1.InspectResponse
+	(*PromptHolders)(nil),            // 35: kvscout.v1.PromptHolders
+	(*PromptHolder)(nil),             // 36: kvscout.v1.PromptHolder
+	(*BlockRun)(nil),                 // 37: kvscout.v1.BlockRun
+	(*SourceInspection)(nil),         // 38: kvscout.v1.SourceInspection
+	(*ScopeStats)(nil),               // 39: kvscout.v1.ScopeStats
+	(*PublishRequest)(nil),           // 40: kvscout.v1.PublishRequest
+	(*RawBatch)(nil),                 // 41: kvscout.v1.RawBatch
+	(*PublishResponse)(nil),          // 42: kvscout.v1.PublishResponse
+	(*SequenceRange)(nil),            // 43: kvscout.v1.SequenceRange
+	(*DumpRequest)(nil),              // 44: kvscout.v1.DumpRequest
+	(*DumpResponse)(nil),             // 45: kvscout.v1.DumpResponse
+	(*DumpBlock)(nil),                // 46: kvscout.v1.DumpBlock
+	(*ClearRequest)(nil),             // 47: kvscout.v1.ClearRequest
+	(*NamespaceTarget)(nil),          // 48: kvscout.v1.NamespaceTarget
+	(*ClearResponse)(nil),            // 49: kvscout.v1.ClearResponse
+	nil,                              // 50: kvscout.v1.WorkerSpec.LabelsEntry
+	nil,                              // 51: kvscout.v1.RendererStats.ErrorsEntry
+	nil,                              // 52: kvscout.v1.SnapshotStats.DroppedSourcesEntry
+	nil,                              // 53: kvscout.v1.SnapshotStats.FailuresEntry
+	nil,                              // 54: kvscout.v1.SourceStats.RejectedEntry
+	nil,                              // 55: kvscout.v1.ScoreStats.ErrorsEntry
+	nil,                              // 56: kvscout.v1.PublishResponse.RejectedEntry
+	(Role)(0),                        // 57: kvscout.v1.Role
+	(*Freshness)(nil),                // 58: kvscout.v1.Freshness
+	(*durationpb.Duration)(nil),      // 59: google.protobuf.Duration
+	(*Accuracy)(nil),                 // 60: kvscout.v1.Accuracy
+	(*Bound)(nil),                    // 61: kvscout.v1.Bound
+	(Tier)(0),                        // 62: kvscout.v1.Tier
+	(*Tokens)(nil),                   // 63: kvscout.v1.Tokens
+	(*BlockHashes)(nil),              // 64: kvscout.v1.BlockHashes
+	(*Feature)(nil),                  // 65: kvscout.v1.Feature
 }
 var file_kvscout_v1_index_proto_depIdxs = []int32{
-	48, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
-	55, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
+	50, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
+	57, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
 	1,  // 2: kvscout.v1.Worker.spec:type_name -> kvscout.v1.WorkerSpec
 	3,  // 3: kvscout.v1.Worker.sources:type_name -> kvscout.v1.SourceStatus
-	56, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
+	58, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
 	1,  // 5: kvscout.v1.RegisterWorkerRequest.worker:type_name -> kvscout.v1.WorkerSpec
 	2,  // 6: kvscout.v1.RegisterWorkerResponse.worker:type_name -> kvscout.v1.Worker
-	55, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
+	57, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
 	2,  // 8: kvscout.v1.ListWorkersResponse.workers:type_name -> kvscout.v1.Worker
 	16, // 9: kvscout.v1.GetStatsResponse.stats:type_name -> kvscout.v1.Stats
-	57, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
+	59, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
 	16, // 11: kvscout.v1.StreamStatsResponse.stats:type_name -> kvscout.v1.Stats
-	57, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
+	59, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
 	26, // 13: kvscout.v1.Stats.sources:type_name -> kvscout.v1.SourceStats
 	28, // 14: kvscout.v1.Stats.score:type_name -> kvscout.v1.ScoreStats
 	17, // 15: kvscout.v1.Stats.discovery:type_name -> kvscout.v1.DiscoveryStats
@@ -4282,71 +4490,74 @@ var file_kvscout_v1_index_proto_depIdxs = []int32{
 	25, // 19: kvscout.v1.Stats.readiness:type_name -> kvscout.v1.Readiness
 	18, // 20: kvscout.v1.DiscoveryStats.discoverers:type_name -> kvscout.v1.DiscovererStats
 	19, // 21: kvscout.v1.DiscoveryStats.pending:type_name -> kvscout.v1.PendingWorker
-	49, // 22: kvscout.v1.RendererStats.errors:type_name -> kvscout.v1.RendererStats.ErrorsEntry
-	50, // 23: kvscout.v1.SnapshotStats.dropped_sources:type_name -> kvscout.v1.SnapshotStats.DroppedSourcesEntry
-	57, // 24: kvscout.v1.SnapshotStats.restored_age:type_name -> google.protobuf.Duration
-	51, // 25: kvscout.v1.SnapshotStats.failures:type_name -> kvscout.v1.SnapshotStats.FailuresEntry
-	57, // 26: kvscout.v1.SnapshotStats.last_age:type_name -> google.protobuf.Duration
-	57, // 27: kvscout.v1.SnapshotStats.last_took:type_name -> google.protobuf.Duration
+	51, // 22: kvscout.v1.RendererStats.errors:type_name -> kvscout.v1.RendererStats.ErrorsEntry
+	52, // 23: kvscout.v1.SnapshotStats.dropped_sources:type_name -> kvscout.v1.SnapshotStats.DroppedSourcesEntry
+	59, // 24: kvscout.v1.SnapshotStats.restored_age:type_name -> google.protobuf.Duration
+	53, // 25: kvscout.v1.SnapshotStats.failures:type_name -> kvscout.v1.SnapshotStats.FailuresEntry
+	59, // 26: kvscout.v1.SnapshotStats.last_age:type_name -> google.protobuf.Duration
+	59, // 27: kvscout.v1.SnapshotStats.last_took:type_name -> google.protobuf.Duration
 	23, // 28: kvscout.v1.LogStats.ingest:type_name -> kvscout.v1.LogIngestStats
 	24, // 29: kvscout.v1.LogStats.replica:type_name -> kvscout.v1.LogReplicaStats
-	57, // 30: kvscout.v1.LogStats.unreached:type_name -> google.protobuf.Duration
-	57, // 31: kvscout.v1.LogReplicaStats.lag:type_name -> google.protobuf.Duration
+	59, // 30: kvscout.v1.LogStats.unreached:type_name -> google.protobuf.Duration
+	59, // 31: kvscout.v1.LogReplicaStats.lag:type_name -> google.protobuf.Duration
 	0,  // 32: kvscout.v1.Readiness.state:type_name -> kvscout.v1.ServiceState
-	56, // 33: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
+	58, // 33: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
 	27, // 34: kvscout.v1.SourceStats.tiers:type_name -> kvscout.v1.TierBlocks
-	52, // 35: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
-	58, // 36: kvscout.v1.SourceStats.accuracy:type_name -> kvscout.v1.Accuracy
-	59, // 37: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
-	53, // 38: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
-	30, // 39: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
-	31, // 40: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
-	60, // 41: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
-	61, // 42: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
-	62, // 43: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
-	33, // 44: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
-	36, // 45: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
-	34, // 46: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
-	35, // 47: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
-	56, // 48: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
-	63, // 49: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
-	59, // 50: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
-	26, // 51: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
-	37, // 52: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
-	39, // 53: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
-	54, // 54: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
-	41, // 55: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
-	31, // 56: kvscout.v1.DumpRequest.worker:type_name -> kvscout.v1.WorkerTarget
-	56, // 57: kvscout.v1.DumpResponse.freshness:type_name -> kvscout.v1.Freshness
-	44, // 58: kvscout.v1.DumpResponse.blocks:type_name -> kvscout.v1.DumpBlock
-	59, // 59: kvscout.v1.DumpBlock.tiers:type_name -> kvscout.v1.Tier
-	31, // 60: kvscout.v1.ClearRequest.worker:type_name -> kvscout.v1.WorkerTarget
-	46, // 61: kvscout.v1.ClearRequest.namespace:type_name -> kvscout.v1.NamespaceTarget
-	4,  // 62: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
-	6,  // 63: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
-	8,  // 64: kvscout.v1.IndexService.ResetWorker:input_type -> kvscout.v1.ResetWorkerRequest
-	10, // 65: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
-	12, // 66: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
-	14, // 67: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
-	29, // 68: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
-	38, // 69: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
-	42, // 70: kvscout.v1.IndexService.Dump:input_type -> kvscout.v1.DumpRequest
-	45, // 71: kvscout.v1.IndexService.Clear:input_type -> kvscout.v1.ClearRequest
-	5,  // 72: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
-	7,  // 73: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
-	9,  // 74: kvscout.v1.IndexService.ResetWorker:output_type -> kvscout.v1.ResetWorkerResponse
-	11, // 75: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
-	13, // 76: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
-	15, // 77: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
-	32, // 78: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
-	40, // 79: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
-	43, // 80: kvscout.v1.IndexService.Dump:output_type -> kvscout.v1.DumpResponse
-	47, // 81: kvscout.v1.IndexService.Clear:output_type -> kvscout.v1.ClearResponse
-	72, // [72:82] is the sub-list for method output_type
-	62, // [62:72] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	54, // 35: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
+	60, // 36: kvscout.v1.SourceStats.accuracy:type_name -> kvscout.v1.Accuracy
+	61, // 37: kvscout.v1.SourceStats.bound:type_name -> kvscout.v1.Bound
+	62, // 38: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
+	55, // 39: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
+	29, // 40: kvscout.v1.ScoreStats.latency:type_name -> kvscout.v1.LatencyStats
+	30, // 41: kvscout.v1.LatencyStats.buckets:type_name -> kvscout.v1.LatencyBucket
+	32, // 42: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
+	33, // 43: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
+	63, // 44: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
+	64, // 45: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
+	65, // 46: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
+	35, // 47: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
+	38, // 48: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
+	36, // 49: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
+	37, // 50: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
+	58, // 51: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
+	61, // 52: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
+	62, // 53: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
+	26, // 54: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
+	39, // 55: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
+	41, // 56: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
+	56, // 57: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
+	43, // 58: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
+	33, // 59: kvscout.v1.DumpRequest.worker:type_name -> kvscout.v1.WorkerTarget
+	58, // 60: kvscout.v1.DumpResponse.freshness:type_name -> kvscout.v1.Freshness
+	46, // 61: kvscout.v1.DumpResponse.blocks:type_name -> kvscout.v1.DumpBlock
+	62, // 62: kvscout.v1.DumpBlock.tiers:type_name -> kvscout.v1.Tier
+	33, // 63: kvscout.v1.ClearRequest.worker:type_name -> kvscout.v1.WorkerTarget
+	48, // 64: kvscout.v1.ClearRequest.namespace:type_name -> kvscout.v1.NamespaceTarget
+	4,  // 65: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
+	6,  // 66: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
+	8,  // 67: kvscout.v1.IndexService.ResetWorker:input_type -> kvscout.v1.ResetWorkerRequest
+	10, // 68: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
+	12, // 69: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
+	14, // 70: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
+	31, // 71: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
+	40, // 72: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
+	44, // 73: kvscout.v1.IndexService.Dump:input_type -> kvscout.v1.DumpRequest
+	47, // 74: kvscout.v1.IndexService.Clear:input_type -> kvscout.v1.ClearRequest
+	5,  // 75: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
+	7,  // 76: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
+	9,  // 77: kvscout.v1.IndexService.ResetWorker:output_type -> kvscout.v1.ResetWorkerResponse
+	11, // 78: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
+	13, // 79: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
+	15, // 80: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
+	34, // 81: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
+	42, // 82: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
+	45, // 83: kvscout.v1.IndexService.Dump:output_type -> kvscout.v1.DumpResponse
+	49, // 84: kvscout.v1.IndexService.Clear:output_type -> kvscout.v1.ClearResponse
+	75, // [75:85] is the sub-list for method output_type
+	65, // [65:75] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_kvscout_v1_index_proto_init() }
@@ -4358,15 +4569,15 @@ func file_kvscout_v1_index_proto_init() {
 	file_kvscout_v1_index_proto_msgTypes[5].OneofWrappers = []any{}
 	file_kvscout_v1_index_proto_msgTypes[7].OneofWrappers = []any{}
 	file_kvscout_v1_index_proto_msgTypes[25].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[30].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[39].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[32].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[41].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kvscout_v1_index_proto_rawDesc), len(file_kvscout_v1_index_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   54,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
