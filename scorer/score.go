@@ -64,15 +64,23 @@ func Predicted(m *indexer.Match, tokens, prompt int, w Weights) float64 {
 	return min(lifted, max(plain, Score(&confirmed, prompt, w)))
 }
 
-// Ranked is a match with its score.
+// Ranked is a match, not copied, with its score.
 type Ranked struct {
-	indexer.Match
+	*indexer.Match
 	// Predicted tokens are in the score and not in the match.
 	Predicted int
 	Score     float64
 }
 
-// Rank scores matches and sorts them, the best first, ties by worker and rank.
+// Rate gives a match its score; predicted is how many tokens beyond those of every tier the router announced.
+func Rate(m *indexer.Match, predicted, prompt int, w Weights) Ranked {
+	if predicted <= 0 {
+		return Ranked{Match: m, Score: Score(m, prompt, w)}
+	}
+	return Ranked{Match: m, Predicted: predicted, Score: Predicted(m, predicted, prompt, w)}
+}
+
+// Rank scores matches and sorts them, the best first, ties by worker and rank. The answer points into matches.
 func Rank(matches []indexer.Match, prompt int, w Weights) []Ranked {
 	return RankPredicted(matches, nil, prompt, w)
 }
@@ -81,21 +89,25 @@ func Rank(matches []indexer.Match, prompt int, w Weights) []Ranked {
 func RankPredicted(matches []indexer.Match, predicted func(*indexer.Match) int, prompt int, w Weights) []Ranked {
 	out := make([]Ranked, len(matches))
 	for i := range matches {
-		m := &matches[i]
-		out[i] = Ranked{Match: *m, Score: Score(m, prompt, w)}
-		if predicted == nil {
-			continue
+		m, n := &matches[i], 0
+		if predicted != nil {
+			n = predicted(m)
 		}
-		if n := predicted(m); n > 0 {
-			out[i].Predicted, out[i].Score = n, Predicted(m, n, prompt, w)
-		}
+		out[i] = Rate(m, n, prompt, w)
 	}
-	slices.SortFunc(out, func(a, b Ranked) int {
-		return cmp.Or(
-			cmp.Compare(b.Score, a.Score),
-			cmp.Compare(a.Source.Worker, b.Source.Worker),
-			cmp.Compare(a.Source.Rank, b.Source.Rank),
-		)
-	})
+	Sort(out)
 	return out
+}
+
+// Sort puts the best first, ties by worker and rank.
+func Sort(list []Ranked) { slices.SortFunc(list, compareRanked) }
+
+func compareRanked(a, b Ranked) int {
+	if a.Score != b.Score { // never NaN
+		return cmp.Compare(b.Score, a.Score)
+	}
+	if c := cmp.Compare(a.Source.Worker, b.Source.Worker); c != 0 {
+		return c
+	}
+	return cmp.Compare(a.Source.Rank, b.Source.Rank)
 }

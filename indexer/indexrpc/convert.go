@@ -45,18 +45,31 @@ func RoleOf(r ingest.Role) kvscoutv1.Role {
 
 // FreshnessOf is a source's freshness as of now.
 func FreshnessOf(f indexer.Freshness, now time.Time) *kvscoutv1.Freshness {
-	out := &kvscoutv1.Freshness{State: kvscoutv1.FreshnessState(f.State) + 1}
-	if f.HasSequence {
-		out.LastSequence = &f.LastSequence
-	}
-	if age, ok := f.Age(now); ok {
-		seconds := age.Seconds()
-		out.AgeSeconds = &seconds
-	}
-	return out
+	return new(FreshnessRow).Fill(&f, now)
 }
 
-var boundKinds = map[indexer.BoundKind]kvscoutv1.BoundKind{
+// FreshnessRow is the memory of a Freshness with what it points to.
+type FreshnessRow struct {
+	msg      kvscoutv1.Freshness
+	sequence uint64
+	age      float64
+}
+
+// Fill makes a source's freshness as of now in r, which must be new.
+func (r *FreshnessRow) Fill(f *indexer.Freshness, now time.Time) *kvscoutv1.Freshness {
+	r.msg.State = kvscoutv1.FreshnessState(f.State) + 1
+	if f.HasSequence {
+		r.sequence = f.LastSequence
+		r.msg.LastSequence = &r.sequence
+	}
+	if age, ok := f.Age(now); ok {
+		r.age = age.Seconds()
+		r.msg.AgeSeconds = &r.age
+	}
+	return &r.msg
+}
+
+var boundKinds = [...]kvscoutv1.BoundKind{
 	indexer.Exact:    kvscoutv1.BoundKind_BOUND_KIND_EXACT,
 	indexer.Upper:    kvscoutv1.BoundKind_BOUND_KIND_UPPER,
 	indexer.Lower:    kvscoutv1.BoundKind_BOUND_KIND_LOWER,
@@ -90,13 +103,22 @@ var boundReasons = []struct {
 
 // BoundOf is a bound with its reasons in the enum's order.
 func BoundOf(b indexer.Bound) *kvscoutv1.Bound {
-	out := &kvscoutv1.Bound{Kind: boundKinds[b.Kind]}
+	out := new(kvscoutv1.Bound)
+	FillBound(out, b)
+	return out
+}
+
+// FillBound makes out, which must be new, a bound with its reasons in the enum's order.
+func FillBound(out *kvscoutv1.Bound, b indexer.Bound) {
+	out.Kind = boundKinds[b.Kind]
+	if b.Doubt == 0 {
+		return
+	}
 	for _, r := range boundReasons {
 		if b.Doubt&r.doubt != 0 {
 			out.Reasons = append(out.Reasons, r.reason)
 		}
 	}
-	return out
 }
 
 // Count fits a count into a message's 32 bits: what is over them stays at their end.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"unsafe"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 	"github.com/kvscout/kvscout/indexer"
@@ -29,8 +30,8 @@ func NamespaceOf(p Prompt) indexer.Namespace {
 	return indexer.Namespace{Salt: p.GetCacheSalt(), Adapter: p.GetAdapter(), Extra: p.GetExtraKey()}
 }
 
-// ReadPrompt reads a prompt of tokens or block hashes of at most maxTokens tokens. Model is left to Resolve. It errs
-// with an *Error.
+// ReadPrompt reads a prompt of tokens or block hashes of at most maxTokens tokens. Model is left to Resolve. The query may
+// share the message's memory. It errs with an *Error.
 func ReadPrompt(p Prompt, maxTokens int) (indexer.Query, error) {
 	q := indexer.Query{Namespace: NamespaceOf(p)}
 	tokens, hashes := p.GetTokens(), p.GetBlockHashes()
@@ -82,14 +83,40 @@ func readPacked(packed []byte, maxTokens int) ([]uint32, error) {
 	if err := CheckLength(len(packed)/4, maxTokens); err != nil {
 		return nil, err
 	}
+	out := words(packed)
+	if anyNegative(out) {
+		i := slices.IndexFunc(out, func(t uint32) bool { return t > math.MaxInt32 })
+		return nil, Failf(ReasonNegativeToken, "token at position %d is negative", i)
+	}
+	return out, nil
+}
+
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// words is packed as the little-endian words that it holds: the same memory where the machine reads it so, else a copy.
+func words(packed []byte) []uint32 {
+	at := unsafe.Pointer(unsafe.SliceData(packed))
+	if littleEndian && uintptr(at)%4 == 0 {
+		return unsafe.Slice((*uint32)(at), len(packed)/4)
+	}
 	out := make([]uint32, len(packed)/4)
 	for i := range out {
 		out[i] = binary.LittleEndian.Uint32(packed[4*i:])
-		if out[i] > math.MaxInt32 {
-			return nil, Failf(ReasonNegativeToken, "token at position %d is negative", i)
-		}
 	}
-	return out, nil
+	return out
+}
+
+// anyNegative says whether any token is over 2^31-1.
+func anyNegative(list []uint32) bool {
+	var all uint32
+	for len(list) >= 8 {
+		all |= list[0] | list[1] | list[2] | list[3] | list[4] | list[5] | list[6] | list[7]
+		list = list[8:]
+	}
+	for _, t := range list {
+		all |= t
+	}
+	return all > math.MaxInt32
 }
 
 func readIDs(ids []int64, maxTokens int) ([]uint32, error) {
@@ -156,11 +183,21 @@ func readHashes(q *indexer.Query, h *kvscoutv1.BlockHashes, maxTokens int) error
 		return err
 	}
 	q.KeySize, q.PromptTokens = int(size), int(total)
-	q.Keys = make([]indexer.Key, blocks)
-	for i := range q.Keys {
-		q.Keys[i] = indexer.Key(binary.LittleEndian.Uint64(packed[8*i:]))
-	}
+	q.Keys = keys(packed)
 	return nil
+}
+
+// keys is packed as words is, of keys.
+func keys(packed []byte) []indexer.Key {
+	at := unsafe.Pointer(unsafe.SliceData(packed))
+	if littleEndian && uintptr(at)%8 == 0 {
+		return unsafe.Slice((*indexer.Key)(at), len(packed)/8)
+	}
+	out := make([]indexer.Key, len(packed)/8)
+	for i := range out {
+		out[i] = indexer.Key(binary.LittleEndian.Uint64(packed[8*i:]))
+	}
+	return out
 }
 
 // Resolve finds the model that name means and puts it into q, with the adapter if name is that of one and q names none.

@@ -112,13 +112,13 @@ func (f *Fleet) Resolve(name string) (model, adapter string, err error) {
 // PublishesSalts says whether the events of the source's engine tell salted blocks from others (rule 15). TensorRT-LLM's
 // do not, nor those of SGLang before 0.5.19 (sgl-project/sglang#30827). Where no version is stated it is a current one.
 func PublishesSalts(src events.Source) bool {
-	if src.Engine == events.EngineTRTLLM {
-		return false
+	if src.Engine != events.EngineSGLang {
+		return src.Engine != events.EngineTRTLLM
 	}
 	var major, minor, patch int
 	n, _ := fmt.Sscanf(strings.TrimPrefix(src.Version, "v"), "%d.%d.%d", &major, &minor, &patch)
 	old := cmp.Or(cmp.Compare(major, 0), cmp.Compare(minor, 5), cmp.Compare(patch, 19)) < 0
-	return src.Engine != events.EngineSGLang || n < 3 || !old
+	return n < 3 || !old
 }
 
 // SaltSupported says whether any engine that serves the model publishes cache salts (rule 15).

@@ -31,7 +31,17 @@ func (s *Service) readSelection(req *kvscoutv1.ScoreRequest) (selection, error) 
 	if err := weights.Validate(); err != nil {
 		return selection{}, err
 	}
-	return selection{candidates: slices.Compact(slices.Sorted(slices.Values(list))), role: role, weights: weights}, nil
+	return selection{candidates: sortedOnce(list), role: role, weights: weights}, nil
+}
+
+// sortedOnce is the ids sorted, each once: the list itself where it is that already.
+func sortedOnce(list []string) []string {
+	for i := 1; i < len(list); i++ {
+		if list[i-1] >= list[i] {
+			return slices.Compact(slices.Sorted(slices.Values(list)))
+		}
+	}
+	return list
 }
 
 // readWeights puts the weights that are present in place of the server's.
@@ -50,9 +60,9 @@ func readWeights(w scorer.Weights, asked *kvscoutv1.TierWeights) scorer.Weights 
 	return w
 }
 
-// choice is the sources to be rated.
+// choice is the sources to be rated. Its sets are nil as long as nothing is in them.
 type choice struct {
-	matches []indexer.Match
+	matches []*indexer.Match
 	// unknown candidates have a match without numbers in matches.
 	unknown map[string]bool
 	// elsewhere are candidates of another model, sorted. Each of their sources has a match without numbers.
@@ -65,55 +75,70 @@ type choice struct {
 	unfit map[string]bool
 	role  ingest.Role
 	model string
-	// outside is the best of the sources that are not to be rated, nil if none of them holds anything.
-	outside *scorer.Ranked
+	// outside is the best of the sources that are not to be rated, without a match if none of them holds anything.
+	outside scorer.Ranked
 }
 
-// choose narrows matches to the candidates and the role, and adds what is to be said of candidates without a match.
-func (s *Service) choose(matches []indexer.Match, p *prompt, want selection) choice {
-	q := &p.query
-	c := choice{
-		role: want.role, model: q.Model, unknown: make(map[string]bool), saltless: make(map[string]bool),
-		unfit: make(map[string]bool), differing: make(map[string]bool),
+// mark puts an id into one of the sets of a choice.
+func mark(set *map[string]bool, id string) {
+	if *set == nil {
+		*set = make(map[string]bool)
 	}
-	matched := make(map[string]bool)
-	for _, m := range matches {
+	(*set)[id] = true
+}
+
+// choose narrows matches to the candidates and the role, and adds what is to be said of candidates without a match. The
+// choice points into matches, some of which it changes, and into d.
+func (s *Service) choose(d *desk, matches []indexer.Match, p *prompt, want selection) choice {
+	q := &p.query
+	c := choice{role: want.role, model: q.Model, matches: d.matches[:0]}
+	matched := append(d.matched[:0], make([]bool, len(want.candidates))...)
+	// Only a role, or a fingerprint to compare with, makes it matter who the worker is.
+	plain := want.role == ingest.RoleAny && p.render.GetFingerprint() == ""
+	for i := range matches {
+		m := &matches[i]
 		id := m.Source.Worker
 		if len(want.candidates) > 0 {
-			if _, ok := slices.BinarySearch(want.candidates, id); !ok {
+			at, ok := slices.BinarySearch(want.candidates, id)
+			if !ok {
 				s.pass(&c, m, p, want.weights)
 				continue
 			}
-			matched[id] = true
+			matched[at] = true
+		}
+		if plain {
+			c.add(m, q.Salt != "")
+			continue
 		}
 		// A worker that is just leaving or arriving may be missing from the fleet; then no role is known to exclude it.
 		if w, ok := s.fleet.Worker(id); !ok || w.Role.Serves(want.role) {
 			c.add(m, q.Salt != "")
 			if rendersOtherwise(w, p.render.GetFingerprint()) {
-				c.differing[id] = true
+				mark(&c.differing, id)
 			}
 			continue
 		}
 		s.pass(&c, m, p, want.weights)
 		if len(want.candidates) > 0 {
-			c.unfit[id] = true
+			mark(&c.unfit, id)
 		}
 	}
-	for _, id := range want.candidates {
-		if !matched[id] {
+	for i, id := range want.candidates {
+		if !matched[i] {
 			s.addUnmatched(&c, id)
 		}
 	}
 	s.addElsewhere(&c)
+	d.matches, d.matched = c.matches, matched
 	return c
 }
 
 // add takes a match, without its numbers if the request is salted and the source's engine publishes no salts: whatever
 // was found, it was not found in the request's namespace.
-func (c *choice) add(m indexer.Match, salted bool) {
+func (c *choice) add(m *indexer.Match, salted bool) {
 	if salted && !ingest.PublishesSalts(m.Source) {
-		m = indexer.Match{Source: m.Source, BlockSize: m.BlockSize, Bound: m.Bound, Freshness: m.Freshness}
-		c.saltless[m.Source.Worker] = true
+		*m = indexer.Match{Source: m.Source, BlockSize: m.BlockSize, Bound: m.Bound, Freshness: m.Freshness}
+		mark(&c.saltless, m.Source.Worker)
 	}
 	c.matches = append(c.matches, m)
 }
@@ -123,10 +148,10 @@ func (s *Service) addUnmatched(c *choice, id string) {
 	w, known := s.fleet.Worker(id)
 	switch {
 	case !known || w.Model == c.model: // of the model but without a source: it is just leaving
-		c.unknown[id] = true
-		c.matches = append(c.matches, indexer.Match{Source: events.Source{Worker: id}})
+		mark(&c.unknown, id)
+		c.matches = append(c.matches, &indexer.Match{Source: events.Source{Worker: id}})
 	case !w.Role.Serves(c.role):
-		c.unfit[id] = true
+		mark(&c.unfit, id)
 	default:
 		c.elsewhere = append(c.elsewhere, id)
 	}
@@ -143,7 +168,7 @@ func (s *Service) addElsewhere(c *choice) {
 		if _, ok := slices.BinarySearch(c.elsewhere, src.Worker); !ok {
 			continue
 		}
-		m := indexer.Match{Source: src, Freshness: l.Freshness()}
+		m := &indexer.Match{Source: src, Freshness: l.Freshness()}
 		if sizes := l.BlockSizes(); len(sizes) > 0 {
 			m.BlockSize = sizes[0]
 		}

@@ -27,23 +27,49 @@ type answer struct {
 	explained map[routed.Key]*kvscoutv1.Explanation
 }
 
+// row is the memory of one entry. Those of an answer are allocated together.
+type row struct {
+	score    kvscoutv1.WorkerScore
+	fresh    indexrpc.FreshnessRow
+	bound    kvscoutv1.Bound
+	reasons  [1]kvscoutv1.BoundReason
+	tiers    [1]*kvscoutv1.TierTokens
+	tier     kvscoutv1.TierTokens
+	tierUsed bool
+}
+
+// newTier is an empty entry of the row's tiers.
+func (w *row) newTier() *kvscoutv1.TierTokens {
+	if w.tierUsed {
+		return new(kvscoutv1.TierTokens)
+	}
+	w.tierUsed = true
+	return &w.tier
+}
+
 func (a *answer) workers(ranked []scorer.Ranked) []*kvscoutv1.WorkerScore {
-	var out []*kvscoutv1.WorkerScore
+	if len(ranked) == 0 {
+		return nil
+	}
+	rows := make([]row, len(ranked))
+	out := make([]*kvscoutv1.WorkerScore, len(ranked))
 	for i := range ranked {
-		out = append(out, a.worker(&ranked[i]))
+		out[i] = a.worker(&ranked[i], &rows[i])
 	}
 	return out
 }
 
-func (a *answer) worker(r *scorer.Ranked) *kvscoutv1.WorkerScore {
-	out := &kvscoutv1.WorkerScore{
-		WorkerId:  r.Source.Worker,
-		Rank:      indexrpc.Count(r.Source.Rank),
-		BlockSize: indexrpc.Count(r.BlockSize),
-		Freshness: indexrpc.FreshnessOf(r.Freshness, a.now),
-		Bound:     indexrpc.BoundOf(r.Bound),
-		Known:     !a.chosen.unknown[r.Source.Worker],
-	}
+// worker makes the entry of r in w.
+func (a *answer) worker(r *scorer.Ranked, w *row) *kvscoutv1.WorkerScore {
+	out := &w.score
+	out.WorkerId = r.Source.Worker
+	out.Rank = indexrpc.Count(r.Source.Rank)
+	out.BlockSize = indexrpc.Count(r.BlockSize)
+	out.Freshness = w.fresh.Fill(&r.Freshness, a.now)
+	out.Bound = &w.bound
+	out.Bound.Reasons = w.reasons[:0]
+	indexrpc.FillBound(out.Bound, r.Bound)
+	out.Known = !a.chosen.unknown[r.Source.Worker]
 	a.bound(out, r)
 	out.HeldTokens = indexrpc.Count(r.Held)
 	out.Score = r.Score
@@ -51,9 +77,12 @@ func (a *answer) worker(r *scorer.Ranked) *kvscoutv1.WorkerScore {
 	if !a.prompt.skipsCache {
 		out.ReusableTokens = indexrpc.Count(r.Reusable)
 	}
+	out.Tiers = w.tiers[:0]
 	for t, n := range r.Covered {
 		if n > 0 {
-			out.Tiers = append(out.Tiers, &kvscoutv1.TierTokens{Tier: indexrpc.TierOf(events.Tier(t)), Tokens: indexrpc.Count(n)})
+			tier := w.newTier()
+			tier.Tier, tier.Tokens = indexrpc.TierOf(events.Tier(t)), indexrpc.Count(n)
+			out.Tiers = append(out.Tiers, tier)
 		}
 	}
 	if a.accuracy.AnyFlagged() {
@@ -61,7 +90,9 @@ func (a *answer) worker(r *scorer.Ranked) *kvscoutv1.WorkerScore {
 			out.Flagged = accuracyOf(report)
 		}
 	}
-	out.Explanation = a.explained[routed.Key{Worker: r.Source.Worker, Rank: r.Source.Rank}]
+	if a.explained != nil {
+		out.Explanation = a.explained[routed.Key{Worker: r.Source.Worker, Rank: r.Source.Rank}]
+	}
 	return out
 }
 

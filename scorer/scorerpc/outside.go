@@ -12,30 +12,31 @@ import (
 
 // pass takes note of a match that is not to be rated: the best of these is told as the best outside. Of a salted request
 // nothing can be said of an engine that publishes no salts, nor of a worker that renders otherwise.
-func (s *Service) pass(c *choice, m indexer.Match, p *prompt, w scorer.Weights) {
-	score := scorer.Score(&m, p.tokens, w)
+func (s *Service) pass(c *choice, m *indexer.Match, p *prompt, w scorer.Weights) {
+	score := scorer.Score(m, p.tokens, w)
 	if score == 0 || p.query.Salt != "" && !ingest.PublishesSalts(m.Source) {
 		return
 	}
-	if worker, ok := s.fleet.Worker(m.Source.Worker); ok && rendersOtherwise(worker, p.render.GetFingerprint()) {
-		return
+	if p.render.GetFingerprint() != "" {
+		if worker, ok := s.fleet.Worker(m.Source.Worker); ok && rendersOtherwise(worker, p.render.GetFingerprint()) {
+			return
+		}
 	}
-	if o := c.outside; o != nil && cmp.Or(
-		cmp.Compare(o.Score, score),
+	if o := &c.outside; o.Match != nil && (o.Score > score || o.Score == score && cmp.Or(
 		cmp.Compare(m.Source.Worker, o.Source.Worker),
 		cmp.Compare(m.Source.Rank, o.Source.Rank),
-	) >= 0 {
+	) >= 0) {
 		return
 	}
-	c.outside = &scorer.Ranked{Match: m, Score: score}
+	c.outside = scorer.Ranked{Match: m, Score: score}
 }
 
 // outside is the best outside as a message; nil if there is none.
 func (a *answer) outside() *kvscoutv1.WorkerScore {
-	if a.chosen.outside == nil {
+	if a.chosen.outside.Match == nil {
 		return nil
 	}
-	return a.worker(a.chosen.outside)
+	return a.worker(&a.chosen.outside, new(row))
 }
 
 // predicted says how many tokens beyond those of every tier ReportRouted announced of a match; nil if of none. Nothing is

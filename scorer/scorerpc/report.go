@@ -3,6 +3,7 @@ package scorerpc
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -82,6 +83,7 @@ func (s *Service) routedPrompt(req *kvscoutv1.ReportRoutedRequest) (indexer.Quer
 	if err != nil {
 		return indexer.Query{}, err
 	}
+	q.Tokens = slices.Clone(q.Tokens) // a credit keeps them, and the message is its caller's
 	return q, indexrpc.Resolve(s.fleet, req.GetPrompt().GetModel(), &q)
 }
 

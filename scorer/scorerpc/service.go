@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -90,6 +91,7 @@ type Service struct {
 	fleet *ingest.Fleet
 	opts  Options
 	calls *indexrpc.Gate
+	desks sync.Pool // of *desk
 
 	streams  *indexrpc.Gate
 	memory   *memory
@@ -109,13 +111,15 @@ var (
 // New returns a service over an index and the fleet that feeds it.
 func New(index *indexer.Index, fleet *ingest.Fleet, opts Options) *Service {
 	opts = opts.withDefaults()
-	return &Service{
+	s := &Service{
 		index: index, fleet: fleet, opts: opts, calls: indexrpc.NewGate(opts.MaxCalls),
 		streams:  indexrpc.NewGate(opts.MaxStreams),
 		memory:   newMemory(maxKept, maxKeptTokens),
 		credits:  routed.New(index, routed.Options{}),
 		accuracy: accuracy.NewBook(),
 	}
+	s.desks.New = func() any { return &desk{reader: index.NewReader()} }
+	return s
 }
 
 // Run ends what ReportRouted credited in time, until ctx ends. Without it credits stay.
@@ -205,19 +209,21 @@ func (s *Service) answer(ctx context.Context, req *kvscoutv1.ScoreRequest, want 
 	if err != nil {
 		return nil, err
 	}
-	matches, err := s.index.Lookup(ctx, p.query)
+	d := s.desks.Get().(*desk)
+	defer s.desks.Put(d)
+	matches, err := d.reader.Lookup(ctx, &p.query)
 	if err != nil {
 		return nil, err
 	}
 	if p.skipsCache {
 		want.weights = scorer.Weights{}
 	}
-	chosen := s.choose(matches, &p, want)
+	chosen := s.choose(d, matches, &p, want)
 	if err := s.checkFingerprints(&chosen, p.render.GetFingerprint()); err != nil {
 		return nil, err
 	}
 	a := answer{chosen: chosen, prompt: p, now: time.Now(), credits: credits, accuracy: s.accuracy}
-	ranked := scorer.RankPredicted(a.chosen.matches, a.predicted(), p.tokens, want.weights)
+	ranked := d.rank(a.chosen.matches, a.predicted(), p.tokens, want.weights)
 	out := &kvscoutv1.ScoreResponse{PromptTokens: indexrpc.Count(p.tokens), Render: p.render, IndexVersion: version}
 	if req.GetRemember() {
 		out.ScoreId = s.memory.keep(&p.query, p.tokens, a.judged(ranked))
