@@ -64,6 +64,11 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 		return err
 	}
 	log := newLogger(cmd.ErrOrStderr(), o.logFormat, o.level)
+	operators, err := o.admin.start(cmd.Context(), log)
+	if err != nil {
+		return err
+	}
+	defer operators.stop()
 	renderers, err := o.render.newRenderers(o.maxPromptTokens, log)
 	if err != nil {
 		return err
@@ -110,7 +115,7 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	defer stop()
 	defer share.follow(cmd.Context(), fleet)()
 	ready := newReadiness(o, index, configured)
-	srv, scores := newServer(o, index, fleet, asker, keeper, renderers, share, ready, log, start)
+	srv, scores := newServer(o, index, fleet, asker, keeper, renderers, share, operators, ready, log, start)
 	return keep(cmd.Context(), keeper, fleet, o.snapshotEvery, func(ctx context.Context) error {
 		crediting, stop := context.WithCancel(ctx)
 		var wg sync.WaitGroup
@@ -163,7 +168,7 @@ func newReadiness(o *serveOptions, index *indexer.Index, described []ingest.Work
 }
 
 // newServer puts the services together.
-func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, asker *discover.Asker, keeper *ingest.Keeper, renderers *renderers, share *sharing, ready *ingest.Readiness, log *slog.Logger, start time.Time) (*server.Server, *scorerpc.Service) {
+func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, asker *discover.Asker, keeper *ingest.Keeper, renderers *renderers, share *sharing, operators *operators, ready *ingest.Readiness, log *slog.Logger, start time.Time) (*server.Server, *scorerpc.Service) {
 	scores := scorerpc.New(index, fleet, scorerpc.Options{
 		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderers.renderer(), Logger: log,
 		TenantHeader: o.render.tenantHeader, StripFields: o.render.stripFields,
@@ -178,6 +183,7 @@ func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, asker
 		about.Snapshot = keeper.Stats
 	}
 	inspector := indexrpc.New(index, fleet, about)
+	operators.observe(inspector)
 	return server.New(server.Options{
 		Score:       scores,
 		Index:       inspector,

@@ -54,7 +54,8 @@ type serveOptions struct {
 	snapshot      string
 	snapshotEvery time.Duration
 
-	log logOptions
+	log   logOptions
+	admin adminOptions
 }
 
 func (o *serveOptions) register(f *pflag.FlagSet) {
@@ -90,6 +91,7 @@ func (o *serveOptions) register(f *pflag.FlagSet) {
 	f.DurationVar(&o.readyGrace, "ready-grace", ingest.DefaultReadyGrace, "time that configured workers have to be reached and replayed before health says SERVING without them")
 	f.DurationVar(&o.shutdownGrace, "shutdown-grace", 10*time.Second, "time that calls under way have to finish when the server stops")
 	o.log.register(f)
+	o.admin.register(f)
 }
 
 // resolve reads the file, puts the workers together and reports everything wrong with the settings.
@@ -118,7 +120,7 @@ func (o *serveOptions) resolve(flags *pflag.FlagSet) error {
 	if o.workers, err = assemble(fromFile, o.sources); err != nil {
 		faults = append(faults, err)
 	}
-	faults = append(faults, checkListen(o.listen, o.workers))
+	faults = append(faults, checkListen(o.listen, o.workers), o.admin.resolve(flags, o.workers))
 	if err := errors.Join(faults...); err != nil {
 		return usageError{err}
 	}

@@ -30,7 +30,7 @@ var contract = map[string][]string{
 		"renderer-health-interval", "render-model", "render-reload-interval", "render-cache-bytes", "render-cache-ttl",
 		"tenant-header", "strip-field", "trust-caller-tokens", "fingerprint-mismatch", "snapshot", "snapshot-every", "ready-grace",
 		"kubernetes-pods", "kubernetes-endpoint-slices", "kubernetes-namespace", "kubernetes-port", "kubernetes-worker-id", "kubeconfig",
-		"max-index-bytes"},
+		"max-index-bytes", "admin-listen", "mutex-profile-fraction", "block-profile-rate"},
 	"score": {"server", "model", "body", "path", "tokens", "prompt", "hashes", "block-size", "adapter", "cache-salt",
 		"cache-salt-file", "extra-key", "candidate", "role", "protocol", "json", "header", "prompt-index", "return-tokens", "weights",
 		"max-workers", "explain", "remember"},

@@ -22,7 +22,7 @@ const (
 
 // GetStats returns every counter once.
 func (s *Service) GetStats(context.Context, *connect.Request[kvscoutv1.GetStatsRequest]) (*connect.Response[kvscoutv1.GetStatsResponse], error) {
-	return connect.NewResponse(&kvscoutv1.GetStatsResponse{Stats: s.stats(time.Now())}), nil
+	return connect.NewResponse(&kvscoutv1.GetStatsResponse{Stats: s.Stats(time.Now())}), nil
 }
 
 // StreamStats sends the counters at once and then at each interval.
@@ -38,7 +38,7 @@ func (s *Service) StreamStats(ctx context.Context, req *connect.Request[kvscoutv
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
-		if err := stream.Send(&kvscoutv1.StreamStatsResponse{Stats: s.stats(time.Now())}); err != nil {
+		if err := stream.Send(&kvscoutv1.StreamStatsResponse{Stats: s.Stats(time.Now())}); err != nil {
 			return err // connect's own: the caller is gone
 		}
 		select {
@@ -66,7 +66,8 @@ func readInterval(d *durationpb.Duration) (time.Duration, error) {
 	}
 }
 
-func (s *Service) stats(now time.Time) *kvscoutv1.Stats {
+// Stats returns every counter as of now. The caller owns what it returns.
+func (s *Service) Stats(now time.Time) *kvscoutv1.Stats {
 	x := s.index.Stats()
 	out := &kvscoutv1.Stats{
 		IndexVersion: x.Version,
