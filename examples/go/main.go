@@ -5,47 +5,47 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"flag"
 	"fmt"
 	"log"
-	"net/http"
 	"strconv"
-	"time"
-
-	"connectrpc.com/connect"
+	"strings"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
-	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
+	"github.com/kvscout/kvscout/scorer/client"
 )
 
 func main() {
-	server := flag.String("server", "http://127.0.0.1:9470", "URL of kvscout")
+	log.SetFlags(0)
+	servers := flag.String("server", "http://127.0.0.1:9470", "addresses of kvscout and its replicas, by comma")
 	model := flag.String("model", "", "served model; empty if there is only one")
+	token := flag.String("token-file", "", "file with the bearer token; empty sends none")
 	flag.Parse()
 
-	// Token ids travel as little-endian int32, which costs the server next to nothing to read.
-	var packed []byte
+	var tokens []int32
 	for _, arg := range flag.Args() {
-		id, err := strconv.ParseUint(arg, 10, 31)
+		id, err := strconv.ParseInt(arg, 10, 32)
 		if err != nil {
 			log.Fatalf("token %q: %v", arg, err)
 		}
-		packed = binary.LittleEndian.AppendUint32(packed, uint32(id))
+		tokens = append(tokens, int32(id))
 	}
-
-	client := kvscoutv1connect.NewScoreServiceClient(http.DefaultClient, *server)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	res, err := client.Score(ctx, connect.NewRequest(&kvscoutv1.ScoreRequest{
-		Model:  *model,
-		Tokens: &kvscoutv1.Tokens{Packed: packed},
-	}))
+	var opts client.Options
+	if *token != "" {
+		opts.Token = client.TokenFile(*token)
+	}
+	scout, err := client.New(strings.Split(*servers, ","), opts)
 	if err != nil {
-		log.Fatal(err) // a typed error with a reason, never a zero score in disguise
+		log.Fatal(err)
 	}
-	for _, w := range res.Msg.GetWorkers() {
+	defer scout.Close()
+	res, err := scout.Score(context.Background(), &kvscoutv1.ScoreRequest{Model: *model, Tokens: client.Tokens(tokens)})
+	if err != nil {
+		// A typed error with a reason, never a zero score in disguise.
+		log.Fatalf("%v (reason %q)", err, client.Reason(err))
+	}
+	for _, w := range res.GetWorkers() {
 		fmt.Printf("%s/%d score %.3f, %d of %d tokens reusable, %v\n", w.GetWorkerId(), w.GetRank(), w.GetScore(),
-			w.GetReusableTokens(), res.Msg.GetPromptTokens(), w.GetBound().GetKind())
+			w.GetReusableTokens(), res.GetPromptTokens(), w.GetBound().GetKind())
 	}
 }
