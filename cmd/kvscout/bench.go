@@ -16,8 +16,8 @@ import (
 func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure the index on fixed workloads",
-		Long: `Measure the index, in this process, on workloads that are the same bit for bit on every machine. Their answers are known,
+		Short: "Measure the index on fixed workloads, and a server",
+		Long: `Measure the index, in this process, or a server (score), on workloads that are the same bit for bit on every machine. Their answers are known,
 and checked: a command exits with 1 if one was wrong. Nothing else should run on the machine. docs/performance.md says
 what is timed, and what other indexes reach.`,
 		Example: `  kvscout bench pinned --reps 3
@@ -26,7 +26,7 @@ what is timed, and what other indexes reach.`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchPinned(), newBenchMooncake(), newBenchWide(), newBenchBeside(), newBenchGC())
+	cmd.AddCommand(newBenchPinned(), newBenchMooncake(), newBenchWide(), newBenchBeside(), newBenchGC(), newBenchScore())
 	return cmd
 }
 

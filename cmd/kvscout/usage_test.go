@@ -59,6 +59,7 @@ var contract = map[string][]string{
 	"bench mooncake": {"json", "reps", "cap", "copies", "trace"},
 	"bench wide":     {"json", "reps", "own-hashes"},
 	"bench beside":   {"json", "reps", "scale", "own-hashes"},
+	"bench score":    {"server", "tokens", "concurrency", "protocol", "json"},
 	"bench gc":       {"json", "reps", "scale", "own-hashes"},
 	"version":        {},
 }
