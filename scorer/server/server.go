@@ -14,6 +14,7 @@ import (
 	"connectrpc.com/grpcreflect"
 
 	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
+	"github.com/kvscout/kvscout/scorer/codec"
 )
 
 // Defaults of Options.
@@ -32,6 +33,7 @@ var ErrGrace = errors.New("calls outlasted the grace period")
 
 // Options configures a Server. Score and Index must be set; zero means the default of that name for the rest.
 type Options struct {
+	// Score must not keep a request of Score or ScoreBatch, nor put its bytes into an answer.
 	Score kvscoutv1connect.ScoreServiceHandler
 	Index kvscoutv1connect.IndexServiceHandler
 	// Render is the RenderService; nil leaves it out.
@@ -103,12 +105,14 @@ func (s *Server) mux() *http.ServeMux {
 		connect.WithReadMaxBytes(s.opts.ReadMaxBytes),
 		connect.WithCompressMinBytes(compressMinBytes),
 		withGzip(s.opts.ReadMaxBytes),
+		connect.WithCodec(codec.Proto{}),
 		// The first is outermost: it sees the error that a panic becomes.
 		connect.WithInterceptors(&callLog{log: s.log}),
 		connect.WithRecover(s.recovered),
 	}
 	mux := http.NewServeMux()
 	mux.Handle(kvscoutv1connect.NewScoreServiceHandler(s.opts.Score, opts...))
+	handleScores(mux, s.opts.Score, opts)
 	mux.Handle(kvscoutv1connect.NewIndexServiceHandler(s.opts.Index, opts...))
 	if s.opts.Render != nil {
 		mux.Handle(kvscoutv1connect.NewRenderServiceHandler(s.opts.Render, opts...))

@@ -1,0 +1,89 @@
+package codec
+
+import (
+	"fmt"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+)
+
+// Proto is the codec of binary messages.
+type Proto struct{}
+
+var _ connect.Codec = Proto{}
+
+// Name implements connect.Codec.
+func (Proto) Name() string { return "proto" }
+
+// Marshal implements connect.Codec.
+func (c Proto) Marshal(message any) ([]byte, error) { return c.MarshalAppend(nil, message) }
+
+// MarshalAppend appends the message to dst, which connect uses again.
+func (Proto) MarshalAppend(dst []byte, message any) ([]byte, error) {
+	if out, ok := appendAnswer(dst, message); ok {
+		return out, nil
+	}
+	m, ok := message.(proto.Message)
+	if !ok {
+		return nil, errNoMessage(message)
+	}
+	return proto.MarshalOptions{}.MarshalAppend(dst, m)
+}
+
+// Unmarshal implements connect.Codec.
+func (Proto) Unmarshal(data []byte, message any) error {
+	switch m := message.(type) {
+	case *ScoreRequest:
+		if m.read(data) {
+			return nil
+		}
+		m.Release()
+		return unmarshal(data, &m.ScoreRequest)
+	case *ScoreBatchRequest:
+		if m.read(data) {
+			return nil
+		}
+		m.Release()
+		return unmarshal(data, &m.ScoreBatchRequest)
+	case proto.Message:
+		return unmarshal(data, m)
+	default:
+		return errNoMessage(message)
+	}
+}
+
+func unmarshal(data []byte, m proto.Message) error {
+	if err := proto.Unmarshal(data, m); err != nil {
+		return fmt.Errorf("unmarshal into %T: %w", m, err)
+	}
+	return nil
+}
+
+func errNoMessage(message any) error { return fmt.Errorf("%T is no protobuf message", message) }
+
+// appendAnswer appends the answers that are written by hand. It is false for other messages, and for answers that protobuf
+// is to judge.
+func appendAnswer(dst []byte, message any) ([]byte, bool) {
+	w := writer{buf: dst}
+	switch m := message.(type) {
+	case *kvscoutv1.ScoreResponse:
+		w.response(m)
+	case *kvscoutv1.ScoreBatchResponse:
+		for _, r := range m.GetResults() {
+			at := w.open(1)
+			w.result(r)
+			w.close(at)
+		}
+	case *kvscoutv1.ScoreStreamResponse:
+		if r := m.GetResult(); r != nil {
+			at := w.open(1)
+			w.result(r)
+			w.close(at)
+		}
+	default:
+		return dst, false
+	}
+	return w.buf, !w.odd
+}

@@ -1,0 +1,136 @@
+package codec_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/scorer/codec"
+)
+
+// sameAsProto reads bytes as a request and as a batch, here and by protobuf.
+func sameAsProto(t *testing.T, data []byte) {
+	t.Helper()
+	var one codec.ScoreRequest
+	wantOne := new(kvscoutv1.ScoreRequest)
+	same(t, codec.Proto{}.Unmarshal(slices.Clone(data), &one), proto.Unmarshal(data, wantOne), &one.ScoreRequest, wantOne)
+	one.Release()
+	var batch codec.ScoreBatchRequest
+	wantBatch := new(kvscoutv1.ScoreBatchRequest)
+	same(t, codec.Proto{}.Unmarshal(slices.Clone(data), &batch), proto.Unmarshal(data, wantBatch), &batch.ScoreBatchRequest, wantBatch)
+	batch.Release()
+}
+
+func same(t *testing.T, err, wantErr error, got, want proto.Message) {
+	t.Helper()
+	if (err == nil) != (wantErr == nil) {
+		t.Fatalf("error %v, protobuf says %v", err, wantErr)
+	}
+	if err == nil && !proto.Equal(got, want) {
+		t.Fatalf("read\n%v\nprotobuf reads\n%v", got, want)
+	}
+}
+
+func TestProto_ReadsWhatProtobufReads(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20000 {
+		data, err := proto.Marshal(random(rng, new(kvscoutv1.ScoreRequest)))
+		if rng.IntN(3) == 0 {
+			data, err = proto.Marshal(random(rng, new(kvscoutv1.ScoreBatchRequest)))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameAsProto(t, data)
+		sameAsProto(t, twist(rng, data))
+	}
+}
+
+func TestProto_WritesWhatProtobufWrites(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for i := range 20000 {
+		var m proto.Message
+		switch i % 3 {
+		case 0:
+			m = random(rng, new(kvscoutv1.ScoreResponse))
+		case 1:
+			m = random(rng, new(kvscoutv1.ScoreBatchResponse))
+		default:
+			m = random(rng, new(kvscoutv1.ScoreStreamResponse))
+		}
+		want, err := proto.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prefix := []byte("kept")
+		got, err := codec.Proto{}.MarshalAppend(slices.Clone(prefix), m)
+		if err != nil || !bytes.Equal(got, append(prefix, want...)) {
+			t.Fatalf("%T: %v\n%x\nprotobuf writes\n%x\n%v", m, err, got, want, m)
+		}
+	}
+}
+
+// What is no text is refused as protobuf refuses it, and so is what is no message.
+func TestProto_Refuses(t *testing.T) {
+	bad := "\xff"
+	for _, m := range []*kvscoutv1.ScoreResponse{
+		{Warnings: []string{bad}}, {Workers: []*kvscoutv1.WorkerScore{{WorkerId: bad}}}, {ScoreId: bad},
+	} {
+		_, want := proto.Marshal(m)
+		if _, err := (codec.Proto{}).Marshal(m); err == nil || err.Error() != want.Error() {
+			t.Errorf("%v: %v, want %v", m, err, want)
+		}
+	}
+	if _, err := (codec.Proto{}).Marshal(1); err == nil {
+		t.Error("a number was written")
+	}
+	if err := (codec.Proto{}).Unmarshal(nil, 1); err == nil {
+		t.Error("a number was read")
+	}
+}
+
+// The transport uses its buffer again as soon as a message is read; a released message's memory goes to the next.
+func TestProto_KeepsNothingOfTheBuffer(t *testing.T) {
+	req := &kvscoutv1.ScoreRequest{
+		Model: "m", CacheSalt: "salt", Candidates: []string{"w0", "w1"}, Tokens: &kvscoutv1.Tokens{Packed: binary.LittleEndian.AppendUint64(nil, 7)},
+	}
+	data, err := proto.Marshal(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first, second codec.ScoreRequest
+	if err := (codec.Proto{}).Unmarshal(data, &first); err != nil {
+		t.Fatal(err)
+	}
+	clear(data)
+	if !proto.Equal(&first.ScoreRequest, req) {
+		t.Errorf("read %v, want %v", &first.ScoreRequest, req)
+	}
+	other, err := proto.Marshal(&kvscoutv1.ScoreRequest{Candidates: []string{"w2"}, Tokens: &kvscoutv1.Tokens{Packed: make([]byte, 8)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (codec.Proto{}).Unmarshal(other, &second); err != nil {
+		t.Fatal(err)
+	}
+	if !proto.Equal(&first.ScoreRequest, req) {
+		t.Errorf("another request changed the first into %v", &first.ScoreRequest)
+	}
+}
+
+func FuzzProto(f *testing.F) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 50 {
+		data, err := proto.Marshal(random(rng, new(kvscoutv1.ScoreRequest)))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(sameAsProto)
+}

@@ -1,0 +1,36 @@
+package server
+
+import (
+	"context"
+	"net/http"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
+	"github.com/kvscout/kvscout/scorer/codec"
+)
+
+// handleScores takes the calls that routers wait for, in memory that is used again: a request is its handler's until it
+// returns. The other methods of the service are reached as generated.
+func handleScores(mux *http.ServeMux, service kvscoutv1connect.ScoreServiceHandler, opts []connect.HandlerOption) {
+	methods := kvscoutv1.File_kvscout_v1_score_proto.Services().ByName("ScoreService").Methods()
+	with := func(name string) connect.HandlerOption {
+		return connect.WithHandlerOptions(append(opts[:len(opts):len(opts)],
+			connect.WithSchema(methods.ByName(protoreflect.Name(name))),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects))...)
+	}
+	mux.Handle(kvscoutv1connect.ScoreServiceScoreProcedure, connect.NewUnaryHandler(
+		kvscoutv1connect.ScoreServiceScoreProcedure,
+		func(ctx context.Context, req *connect.Request[codec.ScoreRequest]) (*connect.Response[kvscoutv1.ScoreResponse], error) {
+			defer req.Msg.Release()
+			return service.Score(ctx, connect.NewRequest(&req.Msg.ScoreRequest))
+		}, with("Score")))
+	mux.Handle(kvscoutv1connect.ScoreServiceScoreBatchProcedure, connect.NewUnaryHandler(
+		kvscoutv1connect.ScoreServiceScoreBatchProcedure,
+		func(ctx context.Context, req *connect.Request[codec.ScoreBatchRequest]) (*connect.Response[kvscoutv1.ScoreBatchResponse], error) {
+			defer req.Msg.Release()
+			return service.ScoreBatch(ctx, connect.NewRequest(&req.Msg.ScoreBatchRequest))
+		}, with("ScoreBatch")))
+}
