@@ -15,6 +15,7 @@ REPS      ?= 3
 MINUTES   ?= 60
 STEP      ?= 60ms
 PEERS     ?= test/bench/peers
+HTTPPEER  ?= test/bench/peers-http
 TRACE     ?=
 TESTFLAGS ?=
 AGAINST   ?= .git\#branch=main
@@ -22,14 +23,14 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 
 bin := .tools/bin
 
-.PHONY: .venv all help build test test-race test-hftokenizers test-kubernetes chaos chaos-nightly nightly soak fuzz bench bench-peers e2e-vllm e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
+.PHONY: .venv all help build test test-race test-hftokenizers test-kubernetes chaos chaos-nightly nightly soak fuzz bench bench-peers bench-wire e2e-vllm e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
 
 all: test lint ## test, then lint (what plain `make` does)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo 'variables: FUZZTIME=$(FUZZTIME) BENCH=$(BENCH) REPS=$(REPS) MINUTES=$(MINUTES) STEP=$(STEP) PEERS=$(PEERS) TRACE=$(TRACE) TESTFLAGS=$(TESTFLAGS) AGAINST=$(AGAINST) VERSION=$(VERSION)'
+	@echo 'variables: FUZZTIME=$(FUZZTIME) BENCH=$(BENCH) REPS=$(REPS) MINUTES=$(MINUTES) STEP=$(STEP) PEERS=$(PEERS) HTTPPEER=$(HTTPPEER) TRACE=$(TRACE) TESTFLAGS=$(TESTFLAGS) AGAINST=$(AGAINST) VERSION=$(VERSION)'
 
 build: ## build bin/kvscout
 	CGO_ENABLED=0 go build -trimpath -o bin/kvscout ./cmd/kvscout
@@ -82,6 +83,9 @@ bench: $(python) $(tokenizers) ## run the benchmarks that match BENCH
 
 bench-peers: build ## measure kvscout and other indexes in turn (needs cargo; TRACE=FILE adds mooncake)
 	tools/bench-peers.sh '$(REPS)' '$(PEERS)' '$(TRACE)'
+
+bench-wire: build ## measure serve over the wire, and another indexer over HTTP in turn (needs cargo; HTTPPEER= leaves it out)
+	tools/bench-wire.sh '$(REPS)' '$(HTTPPEER)'
 
 generate: $(bin)/buf $(bin)/protoc-gen-go $(bin)/protoc-gen-connect-go ## generate gen/ from proto/
 	PATH="$(CURDIR)/$(bin):$$PATH" buf generate

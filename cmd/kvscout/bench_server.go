@@ -26,7 +26,7 @@ func startServer(ctx context.Context, errs io.Writer) (*ownServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, "serve", "--listen", "127.0.0.1:0", "--log-level", "warn")
+	cmd := exec.CommandContext(ctx, self, "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--log-level", "warn")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second // then it is killed
 	cmd.Stderr = errs

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/kvscout/kvscout/scorer/bench"
+)
+
+// kind is how a cell asks.
+type kind string
+
+const (
+	lean       kind = "Connect, lean client"
+	leanJSON   kind = "Connect JSON, lean client"
+	leanHashes kind = "Connect, block hashes, lean client"
+	stock      kind = "Connect, connect-go client"
+	grpcGo     kind = "gRPC, grpc-go client"
+	openLoop   kind = "open loop at half load"
+	openIngest kind = "open loop at half load beside 200,000 blocks/s"
+)
+
+// What the open loop is measured with, and how much longer.
+const (
+	openTokens = 8192
+	openLasts  = 4
+	ingestRate = 200_000
+)
+
+// largest has the cells of which the bars are.
+const largest = 16384
+
+// cell is one measurement. rate is 0 once it is done.
+type cell struct {
+	tokens  int
+	kind    kind
+	callers int
+	rate    float64
+}
+
+func (c cell) String() string {
+	return fmt.Sprintf("%d tokens, %s, %d callers", c.tokens, c.kind, c.callers)
+}
+
+// cells are those in closed loops.
+func cells(tokens int) (out []cell) {
+	for _, n := range callers {
+		out = append(out, cell{tokens: tokens, kind: lean, callers: n})
+	}
+	if tokens != largest {
+		return out
+	}
+	for _, k := range []kind{stock, grpcGo, leanJSON, leanHashes} {
+		out = append(out, cell{tokens: tokens, kind: k, callers: 8})
+	}
+	return append(out, cell{tokens: tokens, kind: leanHashes, callers: 32})
+}
+
+// results are the reports of every repetition, by server and cell.
+type results map[string]map[cell][]bench.Report
+
+func (r results) add(name string, c cell, report bench.Report) {
+	if r[name] == nil {
+		r[name] = make(map[cell][]bench.Report)
+	}
+	r[name][c] = append(r[name][c], report)
+}
+
+// median has the median of each column; zeros if the cell was not measured.
+func (r results) median(name string, c cell) bench.Report {
+	list := r[name][c]
+	if len(list) == 0 {
+		return bench.Report{}
+	}
+	out := bench.Report{
+		Requests:  median(list, func(r bench.Report) float64 { return r.Requests }),
+		P50:       median(list, func(r bench.Report) float64 { return r.P50 }),
+		P99:       median(list, func(r bench.Report) float64 { return r.P99 }),
+		ClientCPU: median(list, func(r bench.Report) float64 { return r.ClientCPU }),
+	}
+	cpu := median(list, func(r bench.Report) float64 {
+		if r.ServerCPU == nil {
+			return 0
+		}
+		return *r.ServerCPU
+	})
+	out.ServerCPU = &cpu
+	return out
+}
+
+// median is the lower of two in the middle.
+func median[T any, V cmp.Ordered](list []T, get func(T) V) V {
+	values := make([]V, len(list))
+	for i, x := range list {
+		values[i] = get(x)
+	}
+	slices.Sort(values)
+	return values[(len(values)-1)/2]
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+)
+
+// bar is what a ratio to the peer, or a figure, has to reach.
+type bar struct {
+	what string
+	// ours is compared with theirs, if that is set: requests a second, or p50 (low). Else p99 has to be under most, in us.
+	ours, theirs cell
+	low          bool
+	want, most   float64
+}
+
+// bars of the service.
+func bars() (out []bar) {
+	at := func(k kind, callers int) cell { return cell{tokens: largest, kind: k, callers: callers} }
+	for _, n := range []int{8, 32} {
+		out = append(out, bar{what: fmt.Sprintf("Connect, 16,384 tokens, %d callers", n), ours: at(lean, n), theirs: at(lean, n), want: 4.5})
+	}
+	return append(out,
+		bar{what: "the same, 1 caller, p50", ours: at(lean, 1), theirs: at(lean, 1), low: true, want: 1. / 3},
+		bar{what: "connect-go client, 8 callers", ours: at(stock, 8), theirs: at(lean, 8), want: 2.5},
+		bar{what: "grpc-go client, 8 callers", ours: at(grpcGo, 8), theirs: at(lean, 8), want: 2.4},
+		bar{what: "1,024 block hashes, 8 callers", ours: at(leanHashes, 8), theirs: at(leanHashes, 8), want: 1.3},
+		bar{what: "1,024 block hashes, 32 callers", ours: at(leanHashes, 32), theirs: at(leanHashes, 32), want: 1.5},
+		bar{what: "JSON with base64 tokens, 8 callers", ours: at(leanJSON, 8), theirs: at(lean, 8), want: 2.5},
+		bar{what: "p99 at half load, 8,192 tokens", ours: cell{tokens: openTokens, kind: openLoop, callers: 32}, most: 1500},
+		bar{what: "the same beside 200,000 blocks/s", ours: cell{tokens: openTokens, kind: openIngest, callers: 32}, most: 1500},
+	)
+}
+
+// print prints the tables in Markdown.
+func (r results) print(w io.Writer, s settings) error {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%d workers, %d prompts, %d processors, medians of %d\n\n", workers, prompts, runtime.NumCPU(), s.reps)
+	fmt.Fprintln(&out, "| tokens | how | callers | server | requests/s | p50 us | p99 us | server CPU us | client CPU us |")
+	fmt.Fprintln(&out, "| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+	for _, tokens := range sizes {
+		list := cells(tokens)
+		if tokens == openTokens {
+			list = append(list, cell{tokens: tokens, kind: openLoop, callers: 32}, cell{tokens: tokens, kind: openIngest, callers: 32})
+		}
+		for _, c := range list {
+			for _, name := range []string{"kvscout", "dynamo"} {
+				r.row(&out, name, c)
+			}
+		}
+	}
+	r.bars(&out)
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func (r results) row(out *strings.Builder, name string, c cell) {
+	if len(r[name][c]) == 0 {
+		return
+	}
+	m := r.median(name, c)
+	how := string(c.kind)
+	if name != "kvscout" {
+		how = "JSON, lean client"
+		if c.kind == leanHashes {
+			how = "JSON, block hashes, lean client"
+		}
+	}
+	fmt.Fprintf(out, "| %d | %s | %d | %s | %.0f | %.0f | %.0f | %.0f | %.0f |\n",
+		c.tokens, how, c.callers, name, m.Requests, m.P50, m.P99, *m.ServerCPU, m.ClientCPU)
+}
+
+// bars prints how each bar is met.
+func (r results) bars(out *strings.Builder) {
+	fmt.Fprint(out, "\n| bar | wanted | measured | |\n| --- | --- | --- | --- |\n")
+	for _, b := range bars() {
+		ours, theirs := r.median("kvscout", b.ours), r.median("dynamo", b.theirs)
+		var wanted, measured string
+		met := false
+		switch {
+		case b.most > 0:
+			wanted, measured = fmt.Sprintf("< %.0f us", b.most), fmt.Sprintf("%.0f us", ours.P99)
+			met = ours.P99 < b.most
+		case theirs.Requests == 0:
+			continue
+		case b.low:
+			ratio := ours.P50 / theirs.P50
+			wanted, measured = fmt.Sprintf("<= %.2fx", b.want), fmt.Sprintf("%.2fx", ratio)
+			met = ratio <= b.want
+		default:
+			ratio := ours.Requests / theirs.Requests
+			wanted, measured = fmt.Sprintf(">= %.1fx", b.want), fmt.Sprintf("%.2fx", ratio)
+			met = ratio >= b.want
+		}
+		word := "met"
+		if !met {
+			word = "missed"
+		}
+		fmt.Fprintf(out, "| %s | %s | %s | %s |\n", b.what, wanted, measured, word)
+	}
+}
