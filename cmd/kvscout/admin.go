@@ -66,12 +66,14 @@ func (o *adminOptions) resolve(flags *pflag.FlagSet, workers []discover.Worker) 
 type operators struct {
 	registry *prometheus.Registry
 	admin    *admin.Server
+	calls    *metrics.Calls
 	stop     func() // ends it and waits for it
 }
 
 // start listens and answers until stop is called.
 func (o *adminOptions) start(ctx context.Context, log *slog.Logger) (*operators, error) {
 	out := &operators{registry: metrics.NewRegistry(version()), stop: func() {}}
+	out.calls = metrics.NewCalls(out.registry)
 	out.admin = admin.New(admin.Options{Metrics: metrics.Handler(out.registry, log), Version: version(), Logger: log})
 	if o.listen == "" || o.listen == adminOff {
 		return out, nil

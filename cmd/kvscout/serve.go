@@ -20,6 +20,7 @@ import (
 	"github.com/kvscout/kvscout/indexer"
 	"github.com/kvscout/kvscout/indexer/indexrpc"
 	"github.com/kvscout/kvscout/indexer/ingest"
+	"github.com/kvscout/kvscout/scorer/calls"
 	"github.com/kvscout/kvscout/scorer/scorerpc"
 	"github.com/kvscout/kvscout/scorer/server"
 )
@@ -193,6 +194,7 @@ func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, asker
 		RenderReady: renderers.ready,
 		Grace:       o.shutdownGrace,
 		Logger:      log,
+		Observe:     operators.calls.Observe,
 		// A token is at most 12 bytes of a JSON body; a call lasts as long as the renderer may.
 		ReadMaxBytes: max(server.DefaultReadMaxBytes, 16*o.maxPromptTokens),
 		CallTimeout:  max(server.DefaultCallTimeout, o.render.callTimeout()),
@@ -214,8 +216,9 @@ func serveOn(ctx context.Context, srv *server.Server, l net.Listener, stdout io.
 
 func newLogger(w io.Writer, format string, level slog.Level) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: level}
+	var h slog.Handler = slog.NewTextHandler(w, opts)
 	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, opts))
+		h = slog.NewJSONHandler(w, opts)
 	}
-	return slog.New(slog.NewTextHandler(w, opts))
+	return slog.New(calls.LogHandler(h))
 }

@@ -1,7 +1,7 @@
 // Package server puts both services on one port: gRPC, gRPC-Web and Connect over HTTP/1.1 and cleartext HTTP/2, with
 // gRPC health and reflection.
 //
-// In: handlers of the services, a listener, a context. Out: answers on the wire, and one debug line per call.
+// In: handlers of the services, a listener, a context. Out: answers on the wire, each with its request id, and one line per call.
 //
 // Invariants:
 //

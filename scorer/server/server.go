@@ -12,8 +12,10 @@ import (
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
 	"connectrpc.com/grpcreflect"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
+	"github.com/kvscout/kvscout/scorer/calls"
 	"github.com/kvscout/kvscout/scorer/codec"
 )
 
@@ -50,6 +52,10 @@ type Options struct {
 	Ready func(stop <-chan struct{}) bool
 	// Drain, when set, is told that the server is shutting down.
 	Drain func()
+	// Observe gets every call when it has ended; nil tells nobody.
+	Observe func(calls.Done)
+	// Tracer makes a span of each call; nil makes none.
+	Tracer trace.Tracer
 	// Grace is how long a shutdown waits for calls in flight.
 	Grace  time.Duration
 	Logger *slog.Logger
@@ -61,6 +67,8 @@ type Server struct {
 	log     *slog.Logger
 	health  *health
 	handler http.Handler
+	// recorder is outermost: it follows what the others refuse, too.
+	recorder *calls.Recorder
 	// streams is done when streams must end, with a cause for their callers.
 	streams context.Context
 	drain   context.CancelCauseFunc
@@ -92,7 +100,8 @@ func New(opts Options) *Server {
 	s := &Server{opts: opts, log: opts.Logger, health: newHealth(opts)}
 	s.streams, s.drain = context.WithCancelCause(context.Background())
 	s.setHealth(grpchealth.StatusNotServing)
-	s.handler = s.bound(s.mux())
+	s.recorder = calls.New(calls.Options{Methods: methods(), Observe: opts.Observe, Tracer: opts.Tracer, Logger: s.log})
+	s.handler = s.recorder.Handler(s.bound(s.mux()))
 	return s
 }
 
@@ -107,7 +116,7 @@ func (s *Server) mux() *http.ServeMux {
 		withGzip(s.opts.ReadMaxBytes),
 		connect.WithCodec(codec.Proto{}),
 		// The first is outermost: it sees the error that a panic becomes.
-		connect.WithInterceptors(&callLog{log: s.log}),
+		connect.WithInterceptors(s.recorder.Interceptor()),
 		connect.WithRecover(s.recovered),
 	}
 	mux := http.NewServeMux()

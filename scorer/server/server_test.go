@@ -209,6 +209,8 @@ func TestServe_Case119_Log(t *testing.T) {
 	if _, err := c.Score(t.Context(), connect.NewRequest(bad)); err == nil {
 		t.Fatal("no error")
 	}
+	// The line of a call is written once its answer is out.
+	eventually(t, func() bool { return strings.Contains(r.log.String(), "UNKNOWN_MODEL") })
 	text := r.log.String()
 	for _, want := range []string{"level=DEBUG msg=call method=" + scorePath + " code=ok", "level=INFO msg=call method=" + scorePath + " code=not_found reason=UNKNOWN_MODEL"} {
 		if !strings.Contains(text, want) {

@@ -1,0 +1,28 @@
+package server
+
+import (
+	"connectrpc.com/grpchealth"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+)
+
+// methods are the procedures that log, metrics and traces tell apart.
+func methods() []string {
+	health := "/" + grpchealth.HealthV1ServiceName + "/"
+	out := []string{
+		health + "Check", health + "Watch", health + "List",
+		"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+	}
+	for _, file := range []protoreflect.FileDescriptor{
+		kvscoutv1.File_kvscout_v1_score_proto, kvscoutv1.File_kvscout_v1_index_proto, kvscoutv1.File_kvscout_v1_render_proto,
+	} {
+		for i := range file.Services().Len() {
+			service := file.Services().Get(i)
+			for j := range service.Methods().Len() {
+				out = append(out, "/"+string(service.FullName())+"/"+string(service.Methods().Get(j).Name()))
+			}
+		}
+	}
+	return out
+}
