@@ -1,13 +1,17 @@
 package server_test
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"connectrpc.com/connect"
+	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
+	"github.com/kvscout/kvscout/scorer/scorerpc"
 	"github.com/kvscout/kvscout/scorer/server"
 )
 
@@ -56,6 +60,67 @@ func TestHealth_NotServingUntilReady(t *testing.T) {
 		t.Errorf("serve: %v", err)
 	}
 	<-drained
+}
+
+// Who watches a service hears its state at once and of each change, of a renderer's too, until the server ends.
+func TestHealth_Watch(t *testing.T) {
+	ready := make(chan struct{})
+	var renders atomic.Bool
+	r := start(t, func(o *server.Options) {
+		o.Render = scorerpc.New(nil, nil, scorerpc.Options{})
+		o.RenderReady = renders.Load
+		o.Ready = func(stop <-chan struct{}) bool {
+			select {
+			case <-ready:
+				return true
+			case <-stop:
+				return false
+			}
+		}
+	})
+	h := healthv1.NewHealthClient(dial(t, r))
+	next := make(map[string]func() healthv1.HealthCheckResponse_ServingStatus)
+	for _, name := range []string{"", "kvscout.v1.ScoreService", "kvscout.v1.RenderService"} {
+		stream, err := h.Watch(t.Context(), &healthv1.HealthCheckRequest{Service: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		next[name] = func() healthv1.HealthCheckResponse_ServingStatus {
+			resp, err := stream.Recv()
+			if err != nil {
+				t.Fatalf("%q: %v", name, err)
+			}
+			return resp.GetStatus()
+		}
+		if got := next[name](); got != notServing {
+			t.Errorf("%q is %v before it is ready", name, got)
+		}
+	}
+	close(ready)
+	for _, name := range []string{"", "kvscout.v1.ScoreService"} {
+		if got := next[name](); got != serving {
+			t.Errorf("%q is %v when it is ready", name, got)
+		}
+	}
+	renders.Store(true)
+	if got := next["kvscout.v1.RenderService"](); got != serving {
+		t.Errorf("rendering is %v", got)
+	}
+	renders.Store(false)
+	if got := next["kvscout.v1.RenderService"](); got != notServing {
+		t.Errorf("rendering is %v though the renderer is gone", got)
+	}
+	stream, err := h.Watch(t.Context(), &healthv1.HealthCheckRequest{Service: "nobody"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); status.Code(err) != codes.NotFound {
+		t.Errorf("nobody's health: %v", err)
+	}
+	r.stop()
+	if err := <-r.done; err != nil {
+		t.Errorf("serve: %v", err)
+	}
 }
 
 // A shutdown does not wait for what is waited for.
