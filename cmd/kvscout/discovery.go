@@ -71,6 +71,11 @@ func discoverWorkers(ctx context.Context, o *serveOptions, asker *discover.Asker
 	var wg sync.WaitGroup
 	wg.Go(func() { // ended by cancel; waited for by stop
 		_ = discover.Run(ctx, discover.Options{
+			Discoverers: []discover.Discoverer{fleet.Called()}, Asker: asker, Apply: fleet.Refreshed, Health: fleet.CalledHealth, Logger: log,
+		})
+	})
+	wg.Go(func() { // likewise
+		_ = discover.Run(ctx, discover.Options{
 			Discoverers: o.discoverers(), Asker: asker, Apply: apply, Health: fleet.Health, Logger: log,
 		}) // only ever ctx's error
 	})

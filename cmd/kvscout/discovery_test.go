@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -129,14 +130,37 @@ func TestServe_DiscoversByAddress(t *testing.T) {
 	d.await("credit again", func() bool { return d.score() > 0.9 })
 }
 
-// A worker that a call names by its address alone is asked, listened to and scored as one of the file is.
+// A worker that a call names by its address alone is asked, listened to and scored as one of the file is, and asked again:
+// when another engine is there, that is listened to.
 func TestWorkersAdd_ByURL(t *testing.T) {
-	d, url, _ := discoverEngine(t)
+	d, first, well := discoverEngine(t)
+	empty, err := simulate.New(simulate.Config{Worker: "any", Model: "m", Events: "tcp://127.0.0.1:0", Replay: "tcp://127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = empty.Close() })
+	second := servingPort(t, empty, well)
+	var moved atomic.Bool
+	front := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		to := first
+		if moved.Load() {
+			to = second
+		}
+		r.Out.URL.Scheme, r.Out.URL.Host = "http", strings.TrimPrefix(to, "http://")
+	}})
+	t.Cleanup(front.Close)
+	url := front.URL
 	d.rewrite("workers: []\n")
 	d.await("no worker", func() bool { return strings.Contains(d.workers(), "no workers") })
 	wants(t, ok(t, "workers", "add", "--server", d.address, "--url", "called="+url, "--role", "decode"), "called", "decode", "vllm")
 	d.await("credit", func() bool { return d.score() > 0.9 })
 	wants(t, d.workers(), "called", "live", "complete", "tcp://127.0.0.1:")
+	moved.Store(true)
+	d.await("no credit for what the first engine holds", func() bool { return d.score() == 0 && strings.Contains(d.workers(), empty.Source().Events) })
+	moved.Store(false)
+	d.await("credit again", func() bool { return d.score() > 0.9 })
+	wants(t, ok(t, "workers", "remove", "--server", d.address, "called"), "removed")
+	wants(t, d.stats(), "calls")
 }
 
 // The file is read again while the server runs; a wrong one changes nothing and is shown.

@@ -37,6 +37,8 @@ type asked struct {
 	err    error
 	// ill is what its serving port says of its health.
 	ill error
+	// known is what answer began with, that of the worker's description.
+	known *Worker
 }
 
 func newLoop(o Options, wg *sync.WaitGroup) *loop {
@@ -187,7 +189,7 @@ func (l *loop) tellHealth() {
 // ask starts to ask w, if it has a URL and is not asked there yet; nil if it is not asked.
 func (l *loop) ask(ctx context.Context, w Worker) *asked {
 	a := l.asked[w.ID]
-	if a != nil && a.url == w.URL {
+	if a != nil && a.url == w.URL && a.known == w.Known {
 		return a
 	}
 	if a != nil {
@@ -197,7 +199,10 @@ func (l *loop) ask(ctx context.Context, w Worker) *asked {
 	if l.o.Asker == nil || w.URL == "" {
 		return nil
 	}
-	a = &asked{url: w.URL}
+	a = &asked{url: w.URL, known: w.Known}
+	if w.Known != nil {
+		a.answer, a.done = *w.Known, true
+	}
 	ctx, a.cancel = context.WithCancel(ctx)
 	l.asked[w.ID] = a
 	engine := engineOf(w)

@@ -36,6 +36,9 @@ type Worker struct {
 	Unready string
 	// Sources has one entry for each rank. A single one without an endpoint speaks of every rank.
 	Sources []events.Source
+	// Known is what the worker is known as already, in the place of its first answer; nil without. Behind another pointer it
+	// replaces what the worker has answered since.
+	Known *Worker
 }
 
 // Equal says whether o states the same.

@@ -14,24 +14,28 @@ func asks(spec *kvscoutv1.WorkerSpec) bool {
 	return spec.GetUrl() != "" && (spec.GetEventEndpoint() == "" || spec.GetEngine() == "" || spec.GetModel() == "")
 }
 
-// ask fills in what w leaves out from the worker's own answer. It errs with an *Error, or ctx's error.
-func (s *Service) ask(ctx context.Context, w ingest.Worker) (ingest.Worker, error) {
+// registerAsked registers a worker as its own answer fills in what w leaves out. It errs with an *Error, or ctx's error.
+func (s *Service) registerAsked(ctx context.Context, w ingest.Worker) (replaced bool, err error) {
 	if s.opts.Describe == nil {
-		return w, badWorkerf("this server asks no workers; state event_endpoint, engine and model")
+		return false, badWorkerf("this server asks no workers; state event_endpoint, engine and model")
 	}
-	found, err := s.opts.Describe(ctx, discover.Worker{
+	stated := discover.Worker{
 		ID: w.ID, URL: w.URL, Role: w.Role.String(), Model: w.Model, Aliases: w.Aliases, Adapters: w.Adapters,
 		Fingerprint: w.Fingerprint, Sources: w.Sources, // not Labels: those of a call are not interpreted
-	})
+	}
+	found, err := s.opts.Describe(ctx, stated)
 	switch {
 	case errors.Is(err, discover.ErrWorker):
-		return w, badWorkerf("%w", err)
+		return false, badWorkerf("%w", err)
 	case ctx.Err() != nil:
-		return w, ctx.Err()
+		return false, ctx.Err()
 	case err != nil:
-		return w, Failf(ReasonWorkerDown, "asking worker %s: %v", w.ID, err) // %v: a timeout in it is not the caller's
+		return false, Failf(ReasonWorkerDown, "asking worker %s: %v", w.ID, err) // %v: a timeout in it is not the caller's
 	}
 	out, err := ingest.FromDiscovery(found)
+	if err != nil {
+		return false, err
+	}
 	out.Labels = w.Labels
-	return out, err
+	return s.fleet.RegisterAsked(out, stated)
 }

@@ -93,13 +93,15 @@ func (s *Service) RegisterWorker(ctx context.Context, req *connect.Request[kvsco
 
 func (s *Service) register(ctx context.Context, spec *kvscoutv1.WorkerSpec) (*kvscoutv1.RegisterWorkerResponse, error) {
 	w, err := readWorker(spec)
-	if err == nil && asks(spec) {
-		w, err = s.ask(ctx, w)
-	}
 	if err != nil {
 		return nil, err
 	}
-	replaced, err := s.fleet.Register(w)
+	var replaced bool
+	if asks(spec) {
+		replaced, err = s.registerAsked(ctx, w)
+	} else {
+		replaced, err = s.fleet.Register(w)
+	}
 	if err != nil {
 		return nil, err
 	}

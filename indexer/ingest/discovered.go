@@ -3,6 +3,7 @@ package ingest
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/kvscout/kvscout/events/discover"
 )
@@ -66,11 +67,17 @@ func (f *Fleet) loseLocked(id string) {
 	f.log.Info("worker is no longer discovered", "worker", id, "ranks", ranks)
 }
 
-// Discovery is the last update of discovery, with the workers that were refused among its pending.
+// Discovery is the last update of discovery, with the workers that were refused among its pending, and what the discovery
+// of Called says beside its workers.
 func (f *Fleet) Discovery() discover.Update {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.found
+	u, c := f.found, f.refreshed
+	u.Pending = slices.Concat(u.Pending, c.Pending)
+	u.Discoverers = slices.Concat(u.Discoverers, c.Discoverers)
+	u.Asked += c.Asked
+	u.AskFailed += c.AskFailed
+	return u
 }
 
 // errIll stands behind the state of a source whose worker's serving port fails.
@@ -78,14 +85,17 @@ var errIll = errors.New("worker is not healthy")
 
 // Health notes what is wrong with a worker's serving port, nil if it is well. While something is, its sources are stale,
 // whatever their streams say (rule 12).
-func (f *Fleet) Health(worker string, why error) {
+func (f *Fleet) Health(worker string, why error) { f.health(worker, why, false) }
+
+// health is Health, of workers that are asked for a caller or of all others.
+func (f *Fleet) health(worker string, why error, called bool) {
 	if why != nil {
 		why = fmt.Errorf("%w: %w", errIll, why)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	m := f.workers[worker]
-	if m == nil {
+	if m == nil || called != (m.call != nil) {
 		return
 	}
 	m.ill = why

@@ -12,8 +12,9 @@
 //  3. A source has one writer: its stream, or pushes one at a time.
 //  4. What a Keeper has restored is credited as a bound until the publisher is proven to be the one before (package stream).
 //  5. Lookups read a published view and wait for no registration (rule 16).
-//  6. A worker that was registered by a call is the caller's: discovery neither changes it nor takes it out. One that was
-//     deregistered by a call stays out until discovery describes it otherwise.
+//  6. A worker that was registered by a call is the caller's: discovery neither changes it nor takes it out, but that the
+//     caller left it to be asked, and it tells otherwise by now. One that was deregistered by a call stays out until discovery
+//     describes it otherwise.
 //  7. Of a source that is followed in a log, a snapshot has the books and the record up to which they are, as of one moment.
 //     Records up to that one change nothing once it is restored, and each one behind it is read, or its loss is told.
 //

@@ -56,13 +56,17 @@ type Fleet struct {
 	// followed is what is read from a log; nil if nothing is.
 	followed atomic.Pointer[Followed]
 
-	mu sync.Mutex // guards workers, discovered, found and closed; held while a worker comes or goes
+	mu sync.Mutex // guards workers, closed, discovered, found and refreshed; held while a worker comes or goes
 	// workers by id.
 	workers map[string]*member
 	closed  bool
+	// called has room for one: workers that are asked came, changed or went.
+	called chan struct{}
 	// discovered is what discovery said last of each worker, found the rest of its last update.
 	discovered map[string]Worker
 	found      discover.Update
+	// refreshed is the last update of the discovery of Called, without workers.
+	refreshed discover.Update
 }
 
 // member is a worker of the fleet.
@@ -71,6 +75,8 @@ type member struct {
 	sources []*source
 	// configured: by Restore or discovery. Others were registered by a call, and are registered again after a restart.
 	configured bool
+	// call is how a caller named it that left it to be asked; nil if it is not.
+	call *call
 	// ill is what is wrong with its serving port; nil if nothing is known to be.
 	ill error
 }
@@ -105,7 +111,10 @@ func New(index *indexer.Index, opts Options) *Fleet {
 	if opts.Stream.Logger == nil {
 		opts.Stream.Logger = opts.Logger
 	}
-	f := &Fleet{index: index, opts: opts, log: opts.Logger, workers: make(map[string]*member), discovered: make(map[string]Worker)}
+	f := &Fleet{
+		index: index, opts: opts, log: opts.Logger, workers: make(map[string]*member), discovered: make(map[string]Worker),
+		called: make(chan struct{}, 1),
+	}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.view.Store(&view{})
 	return f
@@ -135,7 +144,7 @@ func (f *Fleet) Register(w Worker) (replaced bool, err error) {
 	defer f.mu.Unlock()
 	replaced, err = f.registerLocked(w, false, nil)
 	if err == nil {
-		f.workers[w.ID].configured = false
+		f.callLocked(f.workers[w.ID], nil)
 	}
 	return replaced, err
 }
@@ -165,6 +174,7 @@ func (f *Fleet) registerLocked(w Worker, configured bool, from *restoring) (repl
 	}
 	m := &member{Worker: w, configured: configured}
 	if known {
+		m.call = old.call
 		m.sources = old.keep(w.Sources)
 		f.dropLocked(old, old.without(m.sources))
 		m.ill = old.ill
@@ -274,6 +284,12 @@ func (f *Fleet) Deregister(id string, rank *int) bool {
 	}
 	f.dropLocked(m, gone)
 	f.publishLocked()
+	if m.call != nil {
+		if rank != nil {
+			m.call.without = append(m.call.without, *rank)
+		}
+		f.recall()
+	}
 	f.log.Info("worker deregistered", "worker", id, "ranks", len(gone))
 	return true
 }

@@ -64,6 +64,7 @@ func (f *Fleet) Restore(configured []Worker, file *snapshot.File) (Restored, err
 			r.drop(w, DropRefused)
 			continue
 		}
+		f.restoreCall(s)
 		r.out.Workers++
 	}
 	if log != nil {

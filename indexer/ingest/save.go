@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/kvscout/kvscout/events/discover"
 	"github.com/kvscout/kvscout/events/jetstream"
 	"github.com/kvscout/kvscout/indexer"
 	"github.com/kvscout/kvscout/indexer/snapshot"
@@ -15,6 +16,20 @@ import (
 type savedWorker struct {
 	Worker     Worker `json:"worker"`
 	Configured bool   `json:"configured,omitempty"`
+	// Stated is what a caller said of a worker that is asked about itself, Without the ranks that a call has taken out.
+	Stated  *discover.Worker `json:"stated,omitempty"`
+	Without []int            `json:"without,omitempty"`
+}
+
+// saved is the worker as a snapshot has it.
+func (m *member) saved() savedWorker {
+	s := savedWorker{Worker: m.Worker, Configured: m.configured}
+	if m.call != nil {
+		stated := m.call.stated
+		stated.Known = nil // it is what Worker says
+		s.Stated, s.Without = &stated, slices.Clone(m.call.without)
+	}
+	return s
 }
 
 // Save writes the fleet and what its sources hold to a snapshot. Each source is saved as of one batch, not all as of one
@@ -28,7 +43,7 @@ func (f *Fleet) Save(out *snapshot.Writer) (saved, skipped int, err error) {
 	for _, id := range slices.Sorted(maps.Keys(f.workers)) {
 		m := f.workers[id]
 		if !followed.has(id) { // the cursor has those
-			workers = append(workers, savedWorker{Worker: m.Worker, Configured: m.configured})
+			workers = append(workers, m.saved())
 		}
 		sources = append(sources, m.sources...)
 	}

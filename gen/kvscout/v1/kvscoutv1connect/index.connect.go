@@ -67,7 +67,8 @@ type IndexServiceClient interface {
 	// ranks keep what they hold. An endpoint that cannot be reached is no error: its source shows as connecting.
 	//
 	// A spec with a url that leaves event_endpoint, engine or model empty is filled in from what the worker there tells of
-	// itself. It is asked during the call only: the same call again brings what has changed since.
+	// itself. It is asked during the call, and then again now and then, until it is registered otherwise or deregistered: what it
+	// tells otherwise replaces it likewise. A question that fails later changes nothing.
 	//
 	// INVALID_ARGUMENT: BAD_WORKER (the message says what is wrong with the spec, or what neither it nor the worker tells).
 	// RESOURCE_EXHAUSTED: TOO_MANY_WORKERS. FAILED_PRECONDITION: SOURCE_TAKEN (a rank of it is fed otherwise).
@@ -268,7 +269,8 @@ type IndexServiceHandler interface {
 	// ranks keep what they hold. An endpoint that cannot be reached is no error: its source shows as connecting.
 	//
 	// A spec with a url that leaves event_endpoint, engine or model empty is filled in from what the worker there tells of
-	// itself. It is asked during the call only: the same call again brings what has changed since.
+	// itself. It is asked during the call, and then again now and then, until it is registered otherwise or deregistered: what it
+	// tells otherwise replaces it likewise. A question that fails later changes nothing.
 	//
 	// INVALID_ARGUMENT: BAD_WORKER (the message says what is wrong with the spec, or what neither it nor the worker tells).
 	// RESOURCE_EXHAUSTED: TOO_MANY_WORKERS. FAILED_PRECONDITION: SOURCE_TAKEN (a rank of it is fed otherwise).
