@@ -15,7 +15,11 @@
 //     Options.Grace has passed.
 //  6. Until Options.Ready says so, health says NOT_SERVING of ScoreService and of the whole.
 //
-// Concurrency: Serve may be called once. It starts one goroutine, a second with Options.Ready, and waits for them.
+//  7. One port takes every protocol. A connection whose first request comes right from a gRPC library is answered by
+//     grpc-go's transport, any other by net/http's; both call the same handlers, and differ in speed only.
+//
+// Concurrency: Serve may be called once. It starts goroutines for its transports, for each connection until it is known
+// what it speaks, and one with Options.Ready, and waits for them.
 //
 // It is not a place for TLS, authentication or CORS: callers are routers beside it, and a browser has no business here.
 package server

@@ -30,6 +30,14 @@ const (
 // compressMinBytes is the size from which compressing an answer is worth its time; the usual answer is far below.
 const compressMinBytes = 64 << 10
 
+// What a connection may have open. Smaller windows make prompts wait for their own acknowledgement.
+const (
+	maxStreams   = 1000
+	connWindow   = 16 << 20
+	streamWindow = 4 << 20
+	idleTime     = 2 * time.Minute
+)
+
 // ErrGrace is a shutdown that cut calls off because they outlasted Options.Grace.
 var ErrGrace = errors.New("calls outlasted the grace period")
 
@@ -136,7 +144,7 @@ func (s *Server) mux() *http.ServeMux {
 // Serve answers on l, which it closes, until ctx ends, and then lets calls in flight finish within the grace period.
 // It returns nil after that, ErrGrace if calls had to be cut off, or what made listening fail.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	hs := s.httpServer()
+	hs := s.newFront()
 	failed := make(chan error, 1)
 	// Ended by Shutdown or Close below, or by a listener that fails; Serve waits for it on failed.
 	go func() { failed <- hs.Serve(l) }()
@@ -172,12 +180,12 @@ func (s *Server) httpServer() *http.Server {
 		Handler:           s.handler,
 		Protocols:         protocols,
 		ReadHeaderTimeout: 5 * time.Second,
-		IdleTimeout:       2 * time.Minute,
+		IdleTimeout:       idleTime,
 		// No ReadTimeout and WriteTimeout: they would end streams. Unary calls have deadlines of their own.
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams:          1000,
-			MaxReceiveBufferPerConnection: 16 << 20,
-			MaxReceiveBufferPerStream:     4 << 20,
+			MaxConcurrentStreams:          maxStreams,
+			MaxReceiveBufferPerConnection: connWindow,
+			MaxReceiveBufferPerStream:     streamWindow,
 		},
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}

@@ -1,0 +1,73 @@
+package server
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// front answers on one listener with two transports: that of net/http, which speaks every protocol, and for connections of
+// gRPC clients that of grpc-go, which is faster at it. Both call the same handlers.
+type front struct {
+	http *http.Server
+	grpc *grpcServer
+
+	mu       sync.Mutex // guards splitter
+	splitter *splitter  // nil before Serve
+}
+
+func (s *Server) newFront() *front {
+	return &front{http: s.httpServer(), grpc: s.newGRPC()}
+}
+
+// Serve answers until Shutdown or Close, or until the listener fails, and returns as http.Server.Serve does.
+func (f *front) Serve(l net.Listener) error {
+	split := newSplitter(l)
+	f.mu.Lock()
+	f.splitter = split
+	f.mu.Unlock()
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = split.run() })                     // its error is that of the branches
+	wg.Go(func() { _ = f.grpc.server.Serve(split.grpc) }) // likewise; ended by Stop or a listener that fails
+	err := f.http.Serve(split.rest)
+	split.close()
+	_ = split.grpc.Close()
+	wg.Wait()
+	return err
+}
+
+// Shutdown ends Serve and waits for calls in flight. It errs with ctx's error if they outlast it.
+func (f *front) Shutdown(ctx context.Context) error {
+	f.stopAccepting()
+	stopped := make(chan struct{})
+	go func() { // ends when calls have ended, or by Stop in Close
+		defer close(stopped)
+		f.grpc.gracefulStop()
+	}()
+	err := f.http.Shutdown(ctx)
+	select {
+	case <-stopped:
+	case <-ctx.Done():
+		err = ctx.Err()
+		f.grpc.stop()
+		<-stopped
+	}
+	return err
+}
+
+// Close ends Serve and cuts what is under way.
+func (f *front) Close() error {
+	f.stopAccepting()
+	f.grpc.stop()
+	return f.http.Close()
+}
+
+func (f *front) stopAccepting() {
+	f.mu.Lock()
+	split := f.splitter
+	f.mu.Unlock()
+	if split != nil {
+		split.close()
+	}
+}

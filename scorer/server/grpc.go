@@ -1,0 +1,116 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	_ "google.golang.org/grpc/encoding/gzip" // requests may be compressed
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+)
+
+// grpcServer is grpc-go's transport in front of the handler that serves everything: each of its calls becomes an HTTP
+// request as gRPC has it, and the answer its messages and status. So protocols cannot differ in what they do.
+type grpcServer struct {
+	server  *grpc.Server
+	handler http.Handler
+	owner   *Server
+	pumps   sync.WaitGroup // of goroutines that read for a stream
+}
+
+// endKey finds, in the context of a call, the function that ends it.
+type endKey struct{}
+
+func (s *Server) newGRPC() *grpcServer {
+	g := &grpcServer{handler: s.handler, owner: s}
+	g.server = grpc.NewServer(
+		grpc.UnknownServiceHandler(g.call),
+		grpc.ForceServerCodecV2(frameCodec{}),
+		grpc.InTapHandle(g.limit),
+		grpc.WaitForHandlers(true),
+		grpc.MaxRecvMsgSize(s.opts.ReadMaxBytes),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxHeaderListSize(http.DefaultMaxHeaderBytes),
+		grpc.InitialWindowSize(streamWindow),
+		grpc.InitialConnWindowSize(connWindow),
+		grpc.ConnectionTimeout(sniffTime),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime}),
+		// Clients that ask often whether we are there are no attackers.
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+	)
+	return g
+}
+
+func (g *grpcServer) gracefulStop() {
+	g.server.GracefulStop()
+	g.pumps.Wait()
+}
+
+func (g *grpcServer) stop() {
+	g.server.Stop()
+	g.pumps.Wait()
+}
+
+// limit bounds how long a unary call may take to arrive and to be read, as deadlines of connections do elsewhere.
+func (g *grpcServer) limit(ctx context.Context, info *tap.Info) (context.Context, error) {
+	if talking(info.FullMethodName) || streaming(info.FullMethodName) {
+		return ctx, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, g.owner.opts.CallTimeout)
+	return context.WithValue(ctx, endKey{}, cancel), nil // called by call; else ctx ends with its parent
+}
+
+// call answers one call.
+func (g *grpcServer) call(_ any, stream grpc.ServerStream) (err error) {
+	ctx := stream.Context()
+	if end, ok := ctx.Value(endKey{}).(context.CancelFunc); ok {
+		defer end()
+	}
+	method, _ := grpc.MethodFromServerStream(stream)
+	body := &frames{stream: stream}
+	if talking(method) {
+		body.pump(&g.pumps)
+	}
+	w := &grpcWriter{stream: stream, body: body, header: make(http.Header)}
+	defer body.free()
+	defer func() {
+		if thrown := recover(); thrown != nil { // handlers catch their own: this is what lies around them
+			g.owner.log.Error("panic in a call", "method", method, "panic_type", fmt.Sprintf("%T", thrown))
+			err = status.Error(codes.Internal, "internal error")
+		}
+	}()
+	g.handler.ServeHTTP(w, request(ctx, method, body))
+	return w.end()
+}
+
+// request is a call as the HTTP request by which it would come to net/http.
+func request(ctx context.Context, method string, body *frames) *http.Request {
+	r := &http.Request{
+		Method: http.MethodPost, URL: &url.URL{Path: method}, RequestURI: method, Proto: "HTTP/2.0", ProtoMajor: 2,
+		Body: body, ContentLength: -1,
+	}
+	md, _ := metadata.FromIncomingContext(ctx)
+	r.Header = make(http.Header, len(md))
+	for name, values := range md {
+		switch name {
+		case ":authority":
+			r.Host = values[0]
+		case "grpc-encoding", "grpc-accept-encoding": // grpc-go has inflated the message, and deflates none
+		default:
+			setHeader(r.Header, name, values)
+		}
+	}
+	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
+		r.RemoteAddr = p.Addr.String()
+	}
+	return r.WithContext(ctx)
+}
