@@ -14,7 +14,6 @@
 //  5. Serve returns after health has said NOT_SERVING, streams have ended, and calls in flight have finished or
 //     Options.Grace has passed.
 //  6. Until Options.Ready says so, health says NOT_SERVING of ScoreService and of the whole.
-//
 //  7. One port takes every protocol. A connection whose first request comes right from a gRPC library is answered by
 //     grpc-go's transport, any other by net/http's; both call the same handlers, and differ in speed only.
 //
