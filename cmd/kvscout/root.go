@@ -37,7 +37,7 @@ Exit codes: 0 done, 1 failed (verify and simulate: an answer was wrong; replay a
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		newServe(), newScore(), newReport(), newWorkers(), newStats(), newInspect(), newDump(), newClear(),
+		newServe(), newScore(), newReport(), newWorkers(), newStats(), newTop(), newInspect(), newDump(), newClear(),
 		newSnapshot(), newRecord(), newReplay(), newVerify(), newRender(), newSimulate(), newBench(), newVersion(),
 	)
 	return root
