@@ -51,6 +51,21 @@ func (r *ScoreBatchRequest) Release() {
 	r.requests = nil
 }
 
+// ScoreResponse is an answer that is released once it is written.
+type ScoreResponse struct {
+	*kvscoutv1.ScoreResponse
+	// Memory is where the answer lies; nil for memory of its own.
+	Memory interface{ Release() }
+}
+
+// Release gives the memory back. The message must not be used any more.
+func (r *ScoreResponse) Release() {
+	if m := r.Memory; m != nil {
+		r.Memory, r.ScoreResponse = nil, nil
+		m.Release()
+	}
+}
+
 // memory is what a request keeps its prompt and its candidates in.
 type memory struct {
 	words []uint64 // aligned, so that tokens and keys can be read in place

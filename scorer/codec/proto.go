@@ -20,8 +20,12 @@ func (Proto) Name() string { return "proto" }
 // Marshal implements connect.Codec.
 func (c Proto) Marshal(message any) ([]byte, error) { return c.MarshalAppend(nil, message) }
 
-// MarshalAppend appends the message to dst, which connect uses again.
+// MarshalAppend appends the message to dst, which connect uses again. It releases a ScoreResponse of this package.
 func (Proto) MarshalAppend(dst []byte, message any) ([]byte, error) {
+	if answer, ok := message.(*ScoreResponse); ok {
+		defer answer.Release()
+		message = answer.ScoreResponse
+	}
 	if out, ok := appendAnswer(dst, message); ok {
 		return out, nil
 	}

@@ -38,7 +38,7 @@ func same(t *testing.T, err, wantErr error, got, want proto.Message) {
 
 func TestProto_ReadsWhatProtobufReads(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 20000 {
+	for range 6000 {
 		data, err := proto.Marshal(random(rng, new(kvscoutv1.ScoreRequest)))
 		if rng.IntN(3) == 0 {
 			data, err = proto.Marshal(random(rng, new(kvscoutv1.ScoreBatchRequest)))
@@ -53,7 +53,7 @@ func TestProto_ReadsWhatProtobufReads(t *testing.T) {
 
 func TestProto_WritesWhatProtobufWrites(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	for i := range 20000 {
+	for i := range 6000 {
 		var m proto.Message
 		switch i % 3 {
 		case 0:

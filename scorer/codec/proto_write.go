@@ -60,11 +60,6 @@ func (w *writer) bool(num protowire.Number, v bool) {
 	}
 }
 
-func (w *writer) double(num protowire.Number, v float64) {
-	w.tag(num, protowire.Fixed64Type)
-	w.buf = binary.LittleEndian.AppendUint64(w.buf, math.Float64bits(v))
-}
-
 func (w *writer) text(num protowire.Number, s string) {
 	if s != "" {
 		w.textAlways(num, s)
@@ -130,29 +125,47 @@ func (w *writer) response(m *kvscoutv1.ScoreResponse) {
 	}
 }
 
+// Tags of the fields that every entry has.
+const (
+	varintTag = 0
+	doubleTag = 1
+	bytesTag  = 2
+)
+
+// worker appends an entry. Most of an answer is entries, so this goes by itself and not through w.
 func (w *writer) worker(m *kvscoutv1.WorkerScore) {
 	w.text(1, m.GetWorkerId())
-	w.uint(2, uint64(m.GetRank()))
-	w.uint(3, uint64(m.GetBlockSize()))
-	w.uint(4, uint64(m.GetHeldTokens()))
-	w.uint(5, uint64(m.GetReusableTokens()))
+	b := w.buf
+	b = appendUint(b, 2, uint64(m.GetRank()))
+	b = appendUint(b, 3, uint64(m.GetBlockSize()))
+	b = appendUint(b, 4, uint64(m.GetHeldTokens()))
+	b = appendUint(b, 5, uint64(m.GetReusableTokens()))
 	for _, t := range m.GetTiers() {
-		at := w.open(6)
-		w.uint(1, enum(t.GetTier()))
-		w.uint(2, uint64(t.GetTokens()))
-		w.close(at)
+		b = append(b, 6<<3|bytesTag, 0)
+		at := len(b)
+		b = appendUint(b, 1, enum(t.GetTier()))
+		b = appendUint(b, 2, uint64(t.GetTokens()))
+		b[at-1] = byte(len(b) - at) // at most 17
 	}
 	if s := m.GetScore(); s != 0 || math.Signbit(s) {
-		w.double(7, s)
+		b = appendDouble(b, 7, s)
 	}
 	if f := m.GetFreshness(); f != nil {
-		at := w.open(8)
-		w.freshness(f)
-		w.close(at)
+		b = append(b, 8<<3|bytesTag, 0)
+		at := len(b)
+		b = appendUint(b, 1, enum(f.GetState()))
+		if f.LastSequence != nil {
+			b = protowire.AppendVarint(append(b, 2<<3|varintTag), *f.LastSequence)
+		}
+		if f.AgeSeconds != nil {
+			b = appendDouble(b, 3, *f.AgeSeconds)
+		}
+		b[at-1] = byte(len(b) - at) // at most 31
 	}
-	if b := m.GetBound(); b != nil {
+	w.buf = b
+	if m.GetBound() != nil {
 		at := w.open(9)
-		w.bound(b)
+		w.bound(m.GetBound())
 		w.close(at)
 	}
 	w.bool(10, m.GetKnown())
@@ -165,19 +178,26 @@ func (w *writer) worker(m *kvscoutv1.WorkerScore) {
 	}
 }
 
-func (w *writer) freshness(f *kvscoutv1.Freshness) {
-	w.uint(1, enum(f.GetState()))
-	if f.LastSequence != nil {
-		w.tag(2, protowire.VarintType)
-		w.buf = protowire.AppendVarint(w.buf, *f.LastSequence)
-	}
-	if f.AgeSeconds != nil {
-		w.double(3, *f.AgeSeconds)
+// appendUint appends a field of a number under 16, unless it is 0.
+func appendUint(b []byte, num byte, v uint64) []byte {
+	switch {
+	case v == 0:
+		return b
+	case v < 1<<7:
+		return append(b, num<<3|varintTag, byte(v))
+	case v < 1<<14:
+		return append(b, num<<3|varintTag, byte(v)|1<<7, byte(v>>7))
+	default:
+		return protowire.AppendVarint(append(b, num<<3|varintTag), v)
 	}
 }
 
+func appendDouble(b []byte, num byte, v float64) []byte {
+	return binary.LittleEndian.AppendUint64(append(b, num<<3|doubleTag), math.Float64bits(v))
+}
+
 func (w *writer) bound(b *kvscoutv1.Bound) {
-	w.uint(1, enum(b.GetKind()))
+	w.buf = appendUint(w.buf, 1, enum(b.GetKind()))
 	if len(b.GetReasons()) == 0 {
 		return
 	}

@@ -67,7 +67,7 @@ func (s *Service) result(ctx context.Context, req *kvscoutv1.ScoreRequest) (out 
 			out.Response, out.Error = nil, errorOf(s.failed(errPanic))
 		}
 	}()
-	res, failed := s.counted(ctx, req)
+	res, failed := s.counted(ctx, req, new(sheet))
 	if failed != nil {
 		out.Error = errorOf(failed)
 	} else {

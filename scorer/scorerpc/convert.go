@@ -27,36 +27,15 @@ type answer struct {
 	explained map[routed.Key]*kvscoutv1.Explanation
 }
 
-// row is the memory of one entry. Those of an answer are allocated together.
-type row struct {
-	score    kvscoutv1.WorkerScore
-	fresh    indexrpc.FreshnessRow
-	bound    kvscoutv1.Bound
-	reasons  [1]kvscoutv1.BoundReason
-	tiers    [1]*kvscoutv1.TierTokens
-	tier     kvscoutv1.TierTokens
-	tierUsed bool
-}
-
-// newTier is an empty entry of the row's tiers.
-func (w *row) newTier() *kvscoutv1.TierTokens {
-	if w.tierUsed {
-		return new(kvscoutv1.TierTokens)
-	}
-	w.tierUsed = true
-	return &w.tier
-}
-
-func (a *answer) workers(ranked []scorer.Ranked) []*kvscoutv1.WorkerScore {
+func (a *answer) workers(ranked []scorer.Ranked, sh *sheet) []*kvscoutv1.WorkerScore {
 	if len(ranked) == 0 {
 		return nil
 	}
-	rows := make([]row, len(ranked))
-	out := make([]*kvscoutv1.WorkerScore, len(ranked))
+	sh.make(len(ranked))
 	for i := range ranked {
-		out[i] = a.worker(&ranked[i], &rows[i])
+		sh.list[i] = a.worker(&ranked[i], &sh.rows[i])
 	}
-	return out
+	return sh.list
 }
 
 // worker makes the entry of r in w.

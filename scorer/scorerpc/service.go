@@ -18,6 +18,7 @@ import (
 	"github.com/kvscout/kvscout/render"
 	"github.com/kvscout/kvscout/scorer"
 	"github.com/kvscout/kvscout/scorer/accuracy"
+	"github.com/kvscout/kvscout/scorer/codec"
 	"github.com/kvscout/kvscout/scorer/latency"
 	"github.com/kvscout/kvscout/scorer/routed"
 )
@@ -148,17 +149,29 @@ func (s *Service) Stats() *kvscoutv1.ScoreStats {
 
 // Score rates every candidate.
 func (s *Service) Score(ctx context.Context, req *connect.Request[kvscoutv1.ScoreRequest]) (*connect.Response[kvscoutv1.ScoreResponse], error) {
-	out, failed := s.counted(ctx, req.Msg)
+	out, failed := s.counted(ctx, req.Msg, new(sheet))
 	if failed != nil {
 		return nil, failed.Connect()
 	}
 	return connect.NewResponse(out), nil
 }
 
+// ScoreReleased is Score with an answer in memory that is used again once the answer is released. It errs with a
+// *connect.Error.
+func (s *Service) ScoreReleased(ctx context.Context, req *kvscoutv1.ScoreRequest) (*codec.ScoreResponse, error) {
+	sh := sheets.Get().(*sheet)
+	out, failed := s.counted(ctx, req, sh)
+	if failed != nil {
+		sh.Release()
+		return nil, failed.Connect()
+	}
+	return &codec.ScoreResponse{ScoreResponse: out, Memory: sh}, nil
+}
+
 // counted is score with its outcome counted.
-func (s *Service) counted(ctx context.Context, req *kvscoutv1.ScoreRequest) (*kvscoutv1.ScoreResponse, *indexrpc.Error) {
+func (s *Service) counted(ctx context.Context, req *kvscoutv1.ScoreRequest, sh *sheet) (*kvscoutv1.ScoreResponse, *indexrpc.Error) {
 	begin := time.Now()
-	out, err := s.score(ctx, req)
+	out, err := s.score(ctx, req, sh)
 	if err != nil {
 		return nil, s.failed(err)
 	}
@@ -178,7 +191,7 @@ func (s *Service) failed(err error) *indexrpc.Error {
 	return e
 }
 
-func (s *Service) score(ctx context.Context, req *kvscoutv1.ScoreRequest) (*kvscoutv1.ScoreResponse, error) {
+func (s *Service) score(ctx context.Context, req *kvscoutv1.ScoreRequest, sh *sheet) (*kvscoutv1.ScoreResponse, error) {
 	if !s.opts.Ready() {
 		return nil, indexrpc.Failf(indexrpc.ReasonNotReady, "the index is not ready")
 	}
@@ -197,11 +210,11 @@ func (s *Service) score(ctx context.Context, req *kvscoutv1.ScoreRequest) (*kvsc
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return s.answer(ctx, req, want, p)
+	return s.answer(ctx, req, want, p, sh)
 }
 
-// answer rates whom the request wants rated, for a prompt that was read.
-func (s *Service) answer(ctx context.Context, req *kvscoutv1.ScoreRequest, want selection, p prompt) (*kvscoutv1.ScoreResponse, error) {
+// answer rates whom the request wants rated, for a prompt that was read. The answer lies in sh.
+func (s *Service) answer(ctx context.Context, req *kvscoutv1.ScoreRequest, want selection, p prompt, sh *sheet) (*kvscoutv1.ScoreResponse, error) {
 	// Read first: the answer is at least as new as its version says.
 	version := s.index.Version()
 	// Before the index: what is confirmed in between counts twice nowhere, since predictions only extend a match.
@@ -238,7 +251,7 @@ func (s *Service) answer(ctx context.Context, req *kvscoutv1.ScoreRequest, want 
 			return nil, err
 		}
 	}
-	out.Workers = a.workers(listed)
+	out.Workers = a.workers(listed, sh)
 	out.BestOutside = a.outside()
 	out.Warnings = a.warnings()
 	if req.GetReturnTokens() {

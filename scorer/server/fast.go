@@ -21,11 +21,25 @@ func handleScores(mux *http.ServeMux, service kvscoutv1connect.ScoreServiceHandl
 			connect.WithSchema(methods.ByName(protoreflect.Name(name))),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects))...)
 	}
+	releaser, releasing := service.(interface {
+		ScoreReleased(context.Context, *kvscoutv1.ScoreRequest) (*codec.ScoreResponse, error)
+	})
 	mux.Handle(kvscoutv1connect.ScoreServiceScoreProcedure, connect.NewUnaryHandler(
 		kvscoutv1connect.ScoreServiceScoreProcedure,
-		func(ctx context.Context, req *connect.Request[codec.ScoreRequest]) (*connect.Response[kvscoutv1.ScoreResponse], error) {
+		func(ctx context.Context, req *connect.Request[codec.ScoreRequest]) (*connect.Response[codec.ScoreResponse], error) {
 			defer req.Msg.Release()
-			return service.Score(ctx, connect.NewRequest(&req.Msg.ScoreRequest))
+			if releasing {
+				out, err := releaser.ScoreReleased(ctx, &req.Msg.ScoreRequest)
+				if err != nil {
+					return nil, err
+				}
+				return connect.NewResponse(out), nil
+			}
+			out, err := service.Score(ctx, connect.NewRequest(&req.Msg.ScoreRequest))
+			if err != nil {
+				return nil, err
+			}
+			return connect.NewResponse(&codec.ScoreResponse{ScoreResponse: out.Msg}), nil
 		}, with("Score")))
 	mux.Handle(kvscoutv1connect.ScoreServiceScoreBatchProcedure, connect.NewUnaryHandler(
 		kvscoutv1connect.ScoreServiceScoreBatchProcedure,

@@ -1,0 +1,112 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"testing"
+
+	"github.com/vmihailenco/msgpack/v5"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/kvscout/kvscout/events"
+	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
+	"github.com/kvscout/kvscout/indexer"
+	"github.com/kvscout/kvscout/indexer/indexrpc"
+	"github.com/kvscout/kvscout/indexer/ingest"
+	"github.com/kvscout/kvscout/scorer/scorerpc"
+	"github.com/kvscout/kvscout/scorer/server"
+)
+
+// BenchmarkScore is one call of Score without its network: 64 workers that hold a prompt of 16,384 tokens more or less
+// deep, asked through the handler that every transport calls.
+func BenchmarkScore(b *testing.B) {
+	const tokens, workers = 16384, 64
+	index := indexer.New(indexer.Options{})
+	fleet := ingest.New(index, ingest.Options{})
+	b.Cleanup(fleet.Close)
+	prompt := make([]uint32, tokens)
+	for i := range prompt {
+		prompt[i] = uint32(i * 7919 % 128000)
+	}
+	for i := range workers {
+		fillWorker(b, fleet, fmt.Sprintf("decode-worker-pod-%d", 1000+i), prompt[:tokens/workers*(workers-i)])
+	}
+	handler := server.New(server.Options{
+		Score: scorerpc.New(index, fleet, scorerpc.Options{}), Index: indexrpc.New(index, fleet, indexrpc.Options{}), Logger: slog.New(slog.DiscardHandler),
+	}).Handler()
+	bytesOf := func(req *kvscoutv1.ScoreRequest) []byte {
+		data, err := proto.Marshal(req)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return data
+	}
+	var packed, keys []byte
+	for _, t := range prompt {
+		packed = binary.LittleEndian.AppendUint32(packed, t)
+	}
+	for _, k := range indexer.Keys(prompt, nil, 16, false, indexer.Namespace{}) {
+		keys = binary.LittleEndian.AppendUint64(keys, uint64(k))
+	}
+	b.Run("tokens", func(b *testing.B) {
+		ask(b, handler, "application/proto", bytesOf(&kvscoutv1.ScoreRequest{Tokens: &kvscoutv1.Tokens{Packed: packed}}))
+	})
+	b.Run("hashes", func(b *testing.B) {
+		ask(b, handler, "application/proto", bytesOf(&kvscoutv1.ScoreRequest{BlockHashes: &kvscoutv1.BlockHashes{BlockSize: 16, Packed: keys}}))
+	})
+}
+
+func fillWorker(b *testing.B, fleet *ingest.Fleet, id string, prompt []uint32) {
+	b.Helper()
+	if _, err := fleet.Register(ingest.Worker{ID: id, Model: "m", Sources: []events.Source{{Engine: events.EngineVLLM}}}); err != nil {
+		b.Fatal(err)
+	}
+	hashes := make([]int, len(prompt)/16)
+	for i := range hashes {
+		hashes[i] = i + 1
+	}
+	payload, err := msgpack.Marshal([]any{1.5, []any{[]any{"BlockStored", hashes, nil, prompt, 16, nil, "GPU"}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := fleet.Publish(id, 0, []events.Message{{Payload: payload}}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// answer is what a handler answers, in memory that is used again.
+type answer struct {
+	header http.Header
+	body   bytes.Buffer
+	code   int
+}
+
+func (a *answer) Header() http.Header         { return a.header }
+func (a *answer) WriteHeader(code int)        { a.code = code }
+func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
+
+func ask(b *testing.B, handler http.Handler, kind string, body []byte) {
+	b.Helper()
+	out := &answer{header: make(http.Header)}
+	header := http.Header{"Content-Type": {kind}, "Connect-Protocol-Version": {"1"}}
+	b.ReportAllocs()
+	for b.Loop() {
+		clear(out.header)
+		out.body.Reset()
+		req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, kvscoutv1connect.ScoreServiceScoreProcedure, io.NopCloser(bytes.NewReader(body)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		req.Header = header
+		handler.ServeHTTP(out, req)
+		if out.body.Len() < 1000 {
+			b.Fatalf("answer %d: %s", out.code, out.body.Bytes())
+		}
+	}
+}
