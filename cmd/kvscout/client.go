@@ -21,12 +21,14 @@ const defaultServer = "http://127.0.0.1:9470"
 type clientOptions struct {
 	server, protocol string
 	timeout          time.Duration
+	credentialOptions
 }
 
 func (o *clientOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.server, "server", defaultServer, "`URL` of the server: http://HOST:PORT, https://HOST:PORT or unix:///PATH")
 	f.StringVar(&o.protocol, "protocol", "connect", "protocol to speak: connect, grpc or grpcweb")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "longest time for one call")
+	o.credentialOptions.register(f)
 }
 
 // client calls both services of one server. Close frees its connections.
@@ -73,13 +75,20 @@ func (o *clientOptions) dial(extra ...connect.ClientOption) (*client, error) {
 		return nil, misuse("timeout %v is not positive", o.timeout)
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, Protocols: new(http.Protocols)}
+	if transport.TLSClientConfig, err = o.tlsConfig(); err != nil {
+		return nil, err
+	}
+	credentials, err := o.callOptions()
+	if err != nil {
+		return nil, err
+	}
 	if socket != "" {
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", socket)
 		}
 	}
 	// Compression is for slow networks; asking for none saves time on both sides.
-	opts := append([]connect.ClientOption{connect.WithAcceptCompression("gzip", nil, nil)}, extra...)
+	opts := append([]connect.ClientOption{connect.WithAcceptCompression("gzip", nil, nil)}, append(credentials, extra...)...)
 	switch o.protocol {
 	case "connect":
 		transport.Protocols.SetHTTP1(true)

@@ -20,6 +20,7 @@ import (
 	"github.com/kvscout/kvscout/indexer"
 	"github.com/kvscout/kvscout/indexer/indexrpc"
 	"github.com/kvscout/kvscout/indexer/ingest"
+	"github.com/kvscout/kvscout/scorer/access"
 	"github.com/kvscout/kvscout/scorer/calls"
 	"github.com/kvscout/kvscout/scorer/scorerpc"
 	"github.com/kvscout/kvscout/scorer/server"
@@ -70,6 +71,11 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 		return err
 	}
 	defer operators.stop()
+	guard, err := o.access.guard(log)
+	if err != nil {
+		return err
+	}
+	defer watchAccess(cmd.Context(), guard, o.configPoll)()
 	renderers, err := o.render.newRenderers(o.maxPromptTokens, log)
 	if err != nil {
 		return err
@@ -93,6 +99,7 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	if err != nil {
 		return err
 	}
+	warnOpen(log, guard, listener.Addr())
 	index := indexer.New(indexer.Options{MaxOrphanBlocks: o.maxOrphanBlocks, KeepOnGap: o.keepOnGap, MaxBytes: o.maxIndexBytes})
 	fleet := ingest.New(index, ingest.Options{
 		Stream: stream.Options{StaleAfter: o.staleAfter, KeepOnGap: o.keepOnGap, Peers: o.peers},
@@ -116,14 +123,14 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	defer stop()
 	defer share.follow(cmd.Context(), fleet)()
 	ready := newReadiness(o, index, configured)
-	srv, scores := newServer(o, index, fleet, asker, keeper, renderers, share, operators, ready, log, start)
+	srv, scores := newServer(o, guard, index, fleet, asker, keeper, renderers, share, operators, ready, log, start)
 	return keep(cmd.Context(), keeper, fleet, o.snapshotEvery, func(ctx context.Context) error {
 		crediting, stop := context.WithCancel(ctx)
 		var wg sync.WaitGroup
 		wg.Go(func() { scores.Run(crediting) }) // ended by stop, waited for here
 		defer wg.Wait()
 		defer stop()
-		return serveOn(ctx, srv, listener, cmd.OutOrStdout())
+		return serveOn(ctx, srv, listener, guard.TLS() != nil, cmd.OutOrStdout())
 	})
 }
 
@@ -169,7 +176,7 @@ func newReadiness(o *serveOptions, index *indexer.Index, described []ingest.Work
 }
 
 // newServer puts the services together.
-func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, asker *discover.Asker, keeper *ingest.Keeper, renderers *renderers, share *sharing, operators *operators, ready *ingest.Readiness, log *slog.Logger, start time.Time) (*server.Server, *scorerpc.Service) {
+func newServer(o *serveOptions, guard *access.Guard, index *indexer.Index, fleet *ingest.Fleet, asker *discover.Asker, keeper *ingest.Keeper, renderers *renderers, share *sharing, operators *operators, ready *ingest.Readiness, log *slog.Logger, start time.Time) (*server.Server, *scorerpc.Service) {
 	scores := scorerpc.New(index, fleet, scorerpc.Options{
 		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderers.renderer(), Logger: log,
 		TenantHeader: o.render.tenantHeader, StripFields: o.render.stripFields,
@@ -178,7 +185,7 @@ func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, asker
 	about := indexrpc.Options{
 		MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, RendererStats: renderers.stats, LogStats: share.stats(),
 		Accuracy: scores.Accuracy, Waiting: ready.Waiting, Start: start,
-		Describe: asker.Describe,
+		Describe: asker.Describe, AccessStats: guard.Stats,
 	}
 	if keeper != nil {
 		about.Snapshot = keeper.Stats
@@ -186,6 +193,8 @@ func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, asker
 	inspector := indexrpc.New(index, fleet, about)
 	operators.observe(inspector)
 	return server.New(server.Options{
+		Guard:       guard,
+		Origins:     o.access.origins,
 		Score:       scores,
 		Index:       inspector,
 		Ready:       ready.Wait,
@@ -203,8 +212,11 @@ func newServer(o *serveOptions, index *indexer.Index, fleet *ingest.Fleet, asker
 
 // serveOn tells the address and serves until ctx ends. Connections made from now on are answered, since the listener is
 // open already.
-func serveOn(ctx context.Context, srv *server.Server, l net.Listener, stdout io.Writer) error {
+func serveOn(ctx context.Context, srv *server.Server, l net.Listener, secure bool, stdout io.Writer) error {
 	address := "http://" + l.Addr().String()
+	if secure {
+		address = "https://" + l.Addr().String()
+	}
 	if l.Addr().Network() == "unix" {
 		address = "unix://" + l.Addr().String()
 	}

@@ -37,6 +37,7 @@ type serveOptions struct {
 	cluster    []discover.Discoverer // of kubernetes
 
 	render renderOptions
+	access accessOptions
 
 	logLevel, logFormat string
 	level               slog.Level // of logLevel
@@ -62,13 +63,14 @@ func (o *serveOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.listen, "listen", "127.0.0.1:9470", "`ADDRESS` to serve on: HOST:PORT or unix:///PATH; port 0 takes a free one")
 	f.StringVar(&o.config, "config", "", "YAML `FILE` with the same settings and the list of workers (default: none)")
 	f.StringArrayVar(&o.sources, "source", nil, "event `SPEC` of one rank of a worker, as described above; may be repeated (default: none)")
-	f.DurationVar(&o.configPoll, "config-poll", discover.DefaultPoll, "how often the workers of the file are read again; a file that is wrong changes nothing")
+	f.DurationVar(&o.configPoll, "config-poll", discover.DefaultPoll, "how often the workers of the file, certificates and callers are read again; a file that is wrong changes nothing")
 	f.DurationVar(&o.workerRefresh, "worker-refresh", discover.DefaultRefresh, "how often workers with a url are asked about themselves")
 	f.StringArrayVar(&o.workerNetworks, "worker-network", nil, "`NETWORK` or address that workers with a url may be asked in; may be repeated (default: all but link-local and metadata addresses)")
 	f.StringArrayVar(&o.bindPeers, "bind-peer", nil, "`NETWORK` or address from which engines may dial endpoints that are bound; may be repeated (default: any)")
 	f.DurationVar(&o.healthEvery, "health-every", 0, "how often /health of workers with a url is asked; one that fails for stale-after scores 0 (default 0: never)")
 	o.kubernetes.register(f)
 	o.render.register(f)
+	o.access.register(f)
 	f.StringVar(&o.logLevel, "log-level", "info", "least level that is logged: debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "text", "form of the log on standard error: text or json")
 	o.weights = scorer.DefaultWeights()
@@ -105,7 +107,7 @@ func (o *serveOptions) resolve(flags *pflag.FlagSet) error {
 		}
 	}
 	var err error
-	faults := []error{o.weights.Validate(), o.check(), o.render.check(), o.log.check()}
+	faults := []error{o.weights.Validate(), o.check(), o.render.check(), o.access.check(o.listen), o.log.check()}
 	if o.policy, err = discover.ParsePolicy(o.workerNetworks); err != nil {
 		faults = append(faults, fmt.Errorf("worker-network: %w", err))
 	}

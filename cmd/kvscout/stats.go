@@ -142,6 +142,7 @@ func printStats(w io.Writer, s *kvscoutv1.Stats) error {
 		fmt.Fprintf(w, "routed: %d credited, %d waiting, %d confirmed, %d expired, %d dropped\n",
 			c.GetRouted(), c.GetRoutedWaiting(), c.GetRoutedConfirmed(), c.GetRoutedExpired(), c.GetRoutedDropped())
 	}
+	printAccess(w, s.GetAccess())
 	printDiscovery(w, s.GetDiscovery())
 	if s.GetSnapshot() != nil {
 		printSnapshot(w, s.GetSnapshot())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"connectrpc.com/connect"
@@ -85,6 +86,8 @@ func (e *Error) Connect() *connect.Error {
 	addDetail(out, &errdetails.ErrorInfo{Reason: e.Reason.String(), Domain: Domain})
 	if e.RetryAfter > 0 {
 		addDetail(out, &errdetails.RetryInfo{RetryDelay: durationpb.New(e.RetryAfter)})
+		// The same for callers that read no details, in the whole seconds that HTTP has.
+		out.Meta().Set("Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10))
 	}
 	return out
 }

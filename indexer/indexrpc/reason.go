@@ -62,6 +62,11 @@ const (
 	ReasonNoScoreID
 	ReasonBadOutcome
 	ReasonAlreadyReported
+	ReasonNoCredential
+	ReasonBadToken
+	ReasonUnknownCertificate
+	ReasonRoleMissing
+	ReasonRateLimited
 	// ReasonCount is the number of reasons.
 	ReasonCount
 )
@@ -126,6 +131,11 @@ var outcomes = [ReasonCount]struct {
 	ReasonNoScoreID:            {"NO_SCORE_ID", connect.CodeInvalidArgument},
 	ReasonBadOutcome:           {"BAD_OUTCOME", connect.CodeInvalidArgument},
 	ReasonAlreadyReported:      {"ALREADY_REPORTED", connect.CodeFailedPrecondition},
+	ReasonNoCredential:         {"NO_CREDENTIAL", connect.CodeUnauthenticated},
+	ReasonBadToken:             {"BAD_TOKEN", connect.CodeUnauthenticated},
+	ReasonUnknownCertificate:   {"UNKNOWN_CERTIFICATE", connect.CodeUnauthenticated},
+	ReasonRoleMissing:          {"ROLE_MISSING", connect.CodePermissionDenied},
+	ReasonRateLimited:          {"RATE_LIMITED", connect.CodeResourceExhausted},
 }
 
 // String is the reason as ErrorInfo has it.

@@ -46,6 +46,8 @@ type Options struct {
 	Waiting func(now time.Time) []events.Source
 	// Describe asks a worker at its URL for what it does not state, as discover.Asker does; nil asks none.
 	Describe func(context.Context, discover.Worker) (discover.Worker, error)
+	// AccessStats gives Stats.access; nil leaves it out.
+	AccessStats func() *kvscoutv1.AccessStats
 	// Start is when the process started, for Stats.uptime; zero is now.
 	Start time.Time
 }

@@ -105,6 +105,9 @@ func (s *Service) Stats(now time.Time) *kvscoutv1.Stats {
 	if s.opts.RendererStats != nil {
 		out.Renderers = s.opts.RendererStats()
 	}
+	if s.opts.AccessStats != nil {
+		out.Access = s.opts.AccessStats()
+	}
 	if s.opts.Snapshot != nil {
 		out.Snapshot = snapshotStatsOf(s.opts.Snapshot(), now)
 	}

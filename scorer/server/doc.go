@@ -1,5 +1,5 @@
-// Package server puts both services on one port: gRPC, gRPC-Web and Connect over HTTP/1.1 and cleartext HTTP/2, with
-// gRPC health and reflection.
+// Package server puts both services on one port: gRPC, gRPC-Web and Connect over HTTP/1.1 and HTTP/2, with TLS or in
+// clear, and gRPC health and reflection.
 //
 // In: handlers of the services, a listener, a context. Out: answers on the wire, each with its request id, and one line per call.
 //
@@ -20,5 +20,5 @@
 // Concurrency: Serve may be called once. It starts goroutines for its transports, for each connection until it is known
 // what it speaks, and one with Options.Ready, and waits for them.
 //
-// It is not a place for TLS, authentication or CORS: callers are routers beside it, and a browser has no business here.
+// Who may call, TLS and cross-origin calls are access.Guard's, which is asked before anything of a call is read.
 package server

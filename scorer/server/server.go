@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
+	"github.com/kvscout/kvscout/scorer/access"
 	"github.com/kvscout/kvscout/scorer/calls"
 	"github.com/kvscout/kvscout/scorer/codec"
 )
@@ -64,6 +65,10 @@ type Options struct {
 	Observe func(calls.Done)
 	// Tracer makes a span of each call; nil makes none.
 	Tracer trace.Tracer
+	// Guard decides who may call, has the keys of TLS, and counts connections. Nil: everybody may do everything.
+	Guard *access.Guard
+	// Origins are those of web pages whose scripts may call; "*" is any. Empty: none.
+	Origins []string
 	// Grace is how long a shutdown waits for calls in flight.
 	Grace  time.Duration
 	Logger *slog.Logger
@@ -109,7 +114,11 @@ func New(opts Options) *Server {
 	s.streams, s.drain = context.WithCancelCause(context.Background())
 	s.setHealth(grpchealth.StatusNotServing)
 	s.recorder = calls.New(calls.Options{Methods: methods(), Observe: opts.Observe, Tracer: opts.Tracer, Logger: s.log})
-	s.handler = s.recorder.Handler(s.bound(s.mux()))
+	s.handler = s.bound(s.mux())
+	if opts.Guard != nil {
+		s.handler = opts.Guard.Handler(s.handler)
+	}
+	s.handler = access.CrossOrigin(opts.Origins, s.recorder.Handler(s.handler))
 	return s
 }
 
@@ -126,6 +135,9 @@ func (s *Server) mux() *http.ServeMux {
 		// The first is outermost: it sees the error that a panic becomes.
 		connect.WithInterceptors(s.recorder.Interceptor()),
 		connect.WithRecover(s.recovered),
+	}
+	if s.opts.Guard != nil {
+		opts = append(opts, connect.WithInterceptors(s.opts.Guard.Pace()))
 	}
 	mux := http.NewServeMux()
 	mux.Handle(kvscoutv1connect.NewScoreServiceHandler(s.opts.Score, opts...))
@@ -147,7 +159,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	hs := s.newFront()
 	failed := make(chan error, 1)
 	// Ended by Shutdown or Close below, or by a listener that fails; Serve waits for it on failed.
-	go func() { failed <- hs.Serve(l) }()
+	go func() { failed <- serveHTTP(hs, l) }()
 	stopWaiting := s.serveWhenReady()
 	s.log.Info("serving", "address", l.Addr().String())
 	select {
@@ -172,11 +184,19 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
+// serveHTTP serves with TLS if there are keys.
+func serveHTTP(hs *http.Server, l net.Listener) error {
+	if hs.TLSConfig != nil {
+		return hs.ServeTLS(l, "", "")
+	}
+	return hs.Serve(l)
+}
+
 func (s *Server) httpServer() *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
-	return &http.Server{
+	hs := &http.Server{
 		Handler:           s.handler,
 		Protocols:         protocols,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -189,4 +209,12 @@ func (s *Server) httpServer() *http.Server {
 		},
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
+	if g := s.opts.Guard; g != nil {
+		hs.TLSConfig, hs.ConnState, hs.ErrorLog = g.TLS(), g.ConnState, g.ErrorLog()
+	}
+	if hs.TLSConfig != nil {
+		protocols.SetHTTP2(true)
+		protocols.SetUnencryptedHTTP2(false)
+	}
+	return hs
 }

@@ -1097,6 +1097,8 @@ type Stats struct {
 	RetiredBytes uint64 `protobuf:"varint,46,opt,name=retired_bytes,json=retiredBytes,proto3" json:"retired_bytes,omitempty"`
 	// What index_bytes is kept below by forgetting what was stored longest ago. 0: nothing is forgotten.
 	MaxIndexBytes uint64 `protobuf:"varint,47,opt,name=max_index_bytes,json=maxIndexBytes,proto3" json:"max_index_bytes,omitempty"`
+	// Who was kept out. Absent: the server guards nothing.
+	Access        *AccessStats `protobuf:"bytes,60,opt,name=access,proto3" json:"access,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1264,6 +1266,193 @@ func (x *Stats) GetMaxIndexBytes() uint64 {
 	return 0
 }
 
+func (x *Stats) GetAccess() *AccessStats {
+	if x != nil {
+		return x.Access
+	}
+	return nil
+}
+
+// AccessStats is what happens to calls before they are read.
+type AccessStats struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Calls refused, by reason (NO_CREDENTIAL, RATE_LIMITED, ...). Reasons that never occurred are left out.
+	Refused map[string]uint64 `protobuf:"bytes,1,rep,name=refused,proto3" json:"refused,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// Calls under way, streams and the one that asks included.
+	Calls uint64 `protobuf:"varint,2,opt,name=calls,proto3" json:"calls,omitempty"`
+	// Callers whose calls are counted apart; of many those seen last. 0: no limit is by caller.
+	Callers uint32 `protobuf:"varint,3,opt,name=callers,proto3" json:"callers,omitempty"`
+	// Connections open now, and those closed at once because there were too many.
+	Connections        uint64 `protobuf:"varint,4,opt,name=connections,proto3" json:"connections,omitempty"`
+	RefusedConnections uint64 `protobuf:"varint,5,opt,name=refused_connections,json=refusedConnections,proto3" json:"refused_connections,omitempty"`
+	// Connections whose TLS handshake failed.
+	FailedHandshakes uint64 `protobuf:"varint,6,opt,name=failed_handshakes,json=failedHandshakes,proto3" json:"failed_handshakes,omitempty"`
+	// The files of keys and callers. Empty: none is configured.
+	Files []*AccessFileStats `protobuf:"bytes,7,rep,name=files,proto3" json:"files,omitempty"`
+	// Time until the server's certificate expires, negative when it has. Absent: there is none.
+	CertificateLeft *durationpb.Duration `protobuf:"bytes,8,opt,name=certificate_left,json=certificateLeft,proto3" json:"certificate_left,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *AccessStats) Reset() {
+	*x = AccessStats{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AccessStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AccessStats) ProtoMessage() {}
+
+func (x *AccessStats) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AccessStats.ProtoReflect.Descriptor instead.
+func (*AccessStats) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *AccessStats) GetRefused() map[string]uint64 {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+func (x *AccessStats) GetCalls() uint64 {
+	if x != nil {
+		return x.Calls
+	}
+	return 0
+}
+
+func (x *AccessStats) GetCallers() uint32 {
+	if x != nil {
+		return x.Callers
+	}
+	return 0
+}
+
+func (x *AccessStats) GetConnections() uint64 {
+	if x != nil {
+		return x.Connections
+	}
+	return 0
+}
+
+func (x *AccessStats) GetRefusedConnections() uint64 {
+	if x != nil {
+		return x.RefusedConnections
+	}
+	return 0
+}
+
+func (x *AccessStats) GetFailedHandshakes() uint64 {
+	if x != nil {
+		return x.FailedHandshakes
+	}
+	return 0
+}
+
+func (x *AccessStats) GetFiles() []*AccessFileStats {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *AccessStats) GetCertificateLeft() *durationpb.Duration {
+	if x != nil {
+		return x.CertificateLeft
+	}
+	return nil
+}
+
+// AccessFileStats is a file, or files that belong together, that are read again when they change.
+type AccessFileStats struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "tls" or "callers".
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Times that it was read and used, and that it was wrong and changed nothing.
+	Loads    uint64 `protobuf:"varint,2,opt,name=loads,proto3" json:"loads,omitempty"`
+	Failures uint64 `protobuf:"varint,3,opt,name=failures,proto3" json:"failures,omitempty"`
+	// The last failure, for people. Empty: it was read without fault since.
+	Error         string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AccessFileStats) Reset() {
+	*x = AccessFileStats{}
+	mi := &file_kvscout_v1_index_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AccessFileStats) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AccessFileStats) ProtoMessage() {}
+
+func (x *AccessFileStats) ProtoReflect() protoreflect.Message {
+	mi := &file_kvscout_v1_index_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AccessFileStats.ProtoReflect.Descriptor instead.
+func (*AccessFileStats) Descriptor() ([]byte, []int) {
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *AccessFileStats) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AccessFileStats) GetLoads() uint64 {
+	if x != nil {
+		return x.Loads
+	}
+	return 0
+}
+
+func (x *AccessFileStats) GetFailures() uint64 {
+	if x != nil {
+		return x.Failures
+	}
+	return 0
+}
+
+func (x *AccessFileStats) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 // DiscoveryStats is the state of discovery, by which workers come and go without a call.
 type DiscoveryStats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1280,7 +1469,7 @@ type DiscoveryStats struct {
 
 func (x *DiscoveryStats) Reset() {
 	*x = DiscoveryStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[16]
+	mi := &file_kvscout_v1_index_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1292,7 +1481,7 @@ func (x *DiscoveryStats) String() string {
 func (*DiscoveryStats) ProtoMessage() {}
 
 func (x *DiscoveryStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[16]
+	mi := &file_kvscout_v1_index_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1305,7 +1494,7 @@ func (x *DiscoveryStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscoveryStats.ProtoReflect.Descriptor instead.
 func (*DiscoveryStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{16}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DiscoveryStats) GetDiscoverers() []*DiscovererStats {
@@ -1354,7 +1543,7 @@ type DiscovererStats struct {
 
 func (x *DiscovererStats) Reset() {
 	*x = DiscovererStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[17]
+	mi := &file_kvscout_v1_index_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1366,7 +1555,7 @@ func (x *DiscovererStats) String() string {
 func (*DiscovererStats) ProtoMessage() {}
 
 func (x *DiscovererStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[17]
+	mi := &file_kvscout_v1_index_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1379,7 +1568,7 @@ func (x *DiscovererStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscovererStats.ProtoReflect.Descriptor instead.
 func (*DiscovererStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{17}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DiscovererStats) GetName() string {
@@ -1429,7 +1618,7 @@ type PendingWorker struct {
 
 func (x *PendingWorker) Reset() {
 	*x = PendingWorker{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[18]
+	mi := &file_kvscout_v1_index_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1441,7 +1630,7 @@ func (x *PendingWorker) String() string {
 func (*PendingWorker) ProtoMessage() {}
 
 func (x *PendingWorker) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[18]
+	mi := &file_kvscout_v1_index_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1454,7 +1643,7 @@ func (x *PendingWorker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingWorker.ProtoReflect.Descriptor instead.
 func (*PendingWorker) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{18}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PendingWorker) GetWorkerId() string {
@@ -1502,7 +1691,7 @@ type RendererStats struct {
 
 func (x *RendererStats) Reset() {
 	*x = RendererStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	mi := &file_kvscout_v1_index_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1514,7 +1703,7 @@ func (x *RendererStats) String() string {
 func (*RendererStats) ProtoMessage() {}
 
 func (x *RendererStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[19]
+	mi := &file_kvscout_v1_index_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1527,7 +1716,7 @@ func (x *RendererStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RendererStats.ProtoReflect.Descriptor instead.
 func (*RendererStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{19}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RendererStats) GetModel() string {
@@ -1639,7 +1828,7 @@ type SnapshotStats struct {
 
 func (x *SnapshotStats) Reset() {
 	*x = SnapshotStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[20]
+	mi := &file_kvscout_v1_index_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1651,7 +1840,7 @@ func (x *SnapshotStats) String() string {
 func (*SnapshotStats) ProtoMessage() {}
 
 func (x *SnapshotStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[20]
+	mi := &file_kvscout_v1_index_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1664,7 +1853,7 @@ func (x *SnapshotStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotStats.ProtoReflect.Descriptor instead.
 func (*SnapshotStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{20}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SnapshotStats) GetOutcome() string {
@@ -1775,7 +1964,7 @@ type LogStats struct {
 
 func (x *LogStats) Reset() {
 	*x = LogStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[21]
+	mi := &file_kvscout_v1_index_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1787,7 +1976,7 @@ func (x *LogStats) String() string {
 func (*LogStats) ProtoMessage() {}
 
 func (x *LogStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[21]
+	mi := &file_kvscout_v1_index_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1800,7 +1989,7 @@ func (x *LogStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogStats.ProtoReflect.Descriptor instead.
 func (*LogStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{21}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *LogStats) GetIngest() *LogIngestStats {
@@ -1850,7 +2039,7 @@ type LogIngestStats struct {
 
 func (x *LogIngestStats) Reset() {
 	*x = LogIngestStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[22]
+	mi := &file_kvscout_v1_index_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1862,7 +2051,7 @@ func (x *LogIngestStats) String() string {
 func (*LogIngestStats) ProtoMessage() {}
 
 func (x *LogIngestStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[22]
+	mi := &file_kvscout_v1_index_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1875,7 +2064,7 @@ func (x *LogIngestStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogIngestStats.ProtoReflect.Descriptor instead.
 func (*LogIngestStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{22}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *LogIngestStats) GetStored() uint64 {
@@ -1946,7 +2135,7 @@ type LogReplicaStats struct {
 
 func (x *LogReplicaStats) Reset() {
 	*x = LogReplicaStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[23]
+	mi := &file_kvscout_v1_index_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1958,7 +2147,7 @@ func (x *LogReplicaStats) String() string {
 func (*LogReplicaStats) ProtoMessage() {}
 
 func (x *LogReplicaStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[23]
+	mi := &file_kvscout_v1_index_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1971,7 +2160,7 @@ func (x *LogReplicaStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogReplicaStats.ProtoReflect.Descriptor instead.
 func (*LogReplicaStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{23}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LogReplicaStats) GetRecords() uint64 {
@@ -2060,7 +2249,7 @@ type Readiness struct {
 
 func (x *Readiness) Reset() {
 	*x = Readiness{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	mi := &file_kvscout_v1_index_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2072,7 +2261,7 @@ func (x *Readiness) String() string {
 func (*Readiness) ProtoMessage() {}
 
 func (x *Readiness) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[24]
+	mi := &file_kvscout_v1_index_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2085,7 +2274,7 @@ func (x *Readiness) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Readiness.ProtoReflect.Descriptor instead.
 func (*Readiness) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{24}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Readiness) GetState() ServiceState {
@@ -2177,7 +2366,7 @@ type SourceStats struct {
 
 func (x *SourceStats) Reset() {
 	*x = SourceStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[25]
+	mi := &file_kvscout_v1_index_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2189,7 +2378,7 @@ func (x *SourceStats) String() string {
 func (*SourceStats) ProtoMessage() {}
 
 func (x *SourceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[25]
+	mi := &file_kvscout_v1_index_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2202,7 +2391,7 @@ func (x *SourceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceStats.ProtoReflect.Descriptor instead.
 func (*SourceStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{25}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SourceStats) GetWorkerId() string {
@@ -2406,7 +2595,7 @@ type TierBlocks struct {
 
 func (x *TierBlocks) Reset() {
 	*x = TierBlocks{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[26]
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2418,7 +2607,7 @@ func (x *TierBlocks) String() string {
 func (*TierBlocks) ProtoMessage() {}
 
 func (x *TierBlocks) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[26]
+	mi := &file_kvscout_v1_index_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2431,7 +2620,7 @@ func (x *TierBlocks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TierBlocks.ProtoReflect.Descriptor instead.
 func (*TierBlocks) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{26}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TierBlocks) GetTier() Tier {
@@ -2476,7 +2665,7 @@ type ScoreStats struct {
 
 func (x *ScoreStats) Reset() {
 	*x = ScoreStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[27]
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2488,7 +2677,7 @@ func (x *ScoreStats) String() string {
 func (*ScoreStats) ProtoMessage() {}
 
 func (x *ScoreStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[27]
+	mi := &file_kvscout_v1_index_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2501,7 +2690,7 @@ func (x *ScoreStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScoreStats.ProtoReflect.Descriptor instead.
 func (*ScoreStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{27}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ScoreStats) GetRequests() uint64 {
@@ -2596,7 +2785,7 @@ type LatencyStats struct {
 
 func (x *LatencyStats) Reset() {
 	*x = LatencyStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2608,7 +2797,7 @@ func (x *LatencyStats) String() string {
 func (*LatencyStats) ProtoMessage() {}
 
 func (x *LatencyStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[28]
+	mi := &file_kvscout_v1_index_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2621,7 +2810,7 @@ func (x *LatencyStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LatencyStats.ProtoReflect.Descriptor instead.
 func (*LatencyStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{28}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *LatencyStats) GetCount() uint64 {
@@ -2659,7 +2848,7 @@ type LatencyBucket struct {
 
 func (x *LatencyBucket) Reset() {
 	*x = LatencyBucket{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2671,7 +2860,7 @@ func (x *LatencyBucket) String() string {
 func (*LatencyBucket) ProtoMessage() {}
 
 func (x *LatencyBucket) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[29]
+	mi := &file_kvscout_v1_index_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2684,7 +2873,7 @@ func (x *LatencyBucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LatencyBucket.ProtoReflect.Descriptor instead.
 func (*LatencyBucket) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{29}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *LatencyBucket) GetLowerSeconds() float64 {
@@ -2719,7 +2908,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[30]
+	mi := &file_kvscout_v1_index_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2731,7 +2920,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[30]
+	mi := &file_kvscout_v1_index_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2744,7 +2933,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{30}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *InspectRequest) GetPrompt() *PromptTarget {
@@ -2783,7 +2972,7 @@ type PromptTarget struct {
 
 func (x *PromptTarget) Reset() {
 	*x = PromptTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[31]
+	mi := &file_kvscout_v1_index_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2795,7 +2984,7 @@ func (x *PromptTarget) String() string {
 func (*PromptTarget) ProtoMessage() {}
 
 func (x *PromptTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[31]
+	mi := &file_kvscout_v1_index_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2808,7 +2997,7 @@ func (x *PromptTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptTarget.ProtoReflect.Descriptor instead.
 func (*PromptTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{31}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PromptTarget) GetModel() string {
@@ -2873,7 +3062,7 @@ type WorkerTarget struct {
 
 func (x *WorkerTarget) Reset() {
 	*x = WorkerTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[32]
+	mi := &file_kvscout_v1_index_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2885,7 +3074,7 @@ func (x *WorkerTarget) String() string {
 func (*WorkerTarget) ProtoMessage() {}
 
 func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[32]
+	mi := &file_kvscout_v1_index_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2898,7 +3087,7 @@ func (x *WorkerTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTarget.ProtoReflect.Descriptor instead.
 func (*WorkerTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{32}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *WorkerTarget) GetWorkerId() string {
@@ -2930,7 +3119,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[33]
+	mi := &file_kvscout_v1_index_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2942,7 +3131,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[33]
+	mi := &file_kvscout_v1_index_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2955,7 +3144,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{33}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *InspectResponse) GetIndexVersion() uint64 {
@@ -2992,7 +3181,7 @@ type PromptHolders struct {
 
 func (x *PromptHolders) Reset() {
 	*x = PromptHolders{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[34]
+	mi := &file_kvscout_v1_index_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3004,7 +3193,7 @@ func (x *PromptHolders) String() string {
 func (*PromptHolders) ProtoMessage() {}
 
 func (x *PromptHolders) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[34]
+	mi := &file_kvscout_v1_index_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3017,7 +3206,7 @@ func (x *PromptHolders) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolders.ProtoReflect.Descriptor instead.
 func (*PromptHolders) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{34}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PromptHolders) GetPromptTokens() uint32 {
@@ -3052,7 +3241,7 @@ type PromptHolder struct {
 
 func (x *PromptHolder) Reset() {
 	*x = PromptHolder{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[35]
+	mi := &file_kvscout_v1_index_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3064,7 +3253,7 @@ func (x *PromptHolder) String() string {
 func (*PromptHolder) ProtoMessage() {}
 
 func (x *PromptHolder) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[35]
+	mi := &file_kvscout_v1_index_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3077,7 +3266,7 @@ func (x *PromptHolder) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptHolder.ProtoReflect.Descriptor instead.
 func (*PromptHolder) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{35}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PromptHolder) GetWorkerId() string {
@@ -3137,7 +3326,7 @@ type BlockRun struct {
 
 func (x *BlockRun) Reset() {
 	*x = BlockRun{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[36]
+	mi := &file_kvscout_v1_index_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3149,7 +3338,7 @@ func (x *BlockRun) String() string {
 func (*BlockRun) ProtoMessage() {}
 
 func (x *BlockRun) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[36]
+	mi := &file_kvscout_v1_index_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3162,7 +3351,7 @@ func (x *BlockRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlockRun.ProtoReflect.Descriptor instead.
 func (*BlockRun) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{36}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *BlockRun) GetTier() Tier {
@@ -3200,7 +3389,7 @@ type SourceInspection struct {
 
 func (x *SourceInspection) Reset() {
 	*x = SourceInspection{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[37]
+	mi := &file_kvscout_v1_index_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3212,7 +3401,7 @@ func (x *SourceInspection) String() string {
 func (*SourceInspection) ProtoMessage() {}
 
 func (x *SourceInspection) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[37]
+	mi := &file_kvscout_v1_index_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3225,7 +3414,7 @@ func (x *SourceInspection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SourceInspection.ProtoReflect.Descriptor instead.
 func (*SourceInspection) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{37}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SourceInspection) GetStats() *SourceStats {
@@ -3269,7 +3458,7 @@ type ScopeStats struct {
 
 func (x *ScopeStats) Reset() {
 	*x = ScopeStats{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[38]
+	mi := &file_kvscout_v1_index_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3281,7 +3470,7 @@ func (x *ScopeStats) String() string {
 func (*ScopeStats) ProtoMessage() {}
 
 func (x *ScopeStats) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[38]
+	mi := &file_kvscout_v1_index_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3294,7 +3483,7 @@ func (x *ScopeStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScopeStats.ProtoReflect.Descriptor instead.
 func (*ScopeStats) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{38}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ScopeStats) GetModel() string {
@@ -3354,7 +3543,7 @@ type PublishRequest struct {
 
 func (x *PublishRequest) Reset() {
 	*x = PublishRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[39]
+	mi := &file_kvscout_v1_index_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3366,7 +3555,7 @@ func (x *PublishRequest) String() string {
 func (*PublishRequest) ProtoMessage() {}
 
 func (x *PublishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[39]
+	mi := &file_kvscout_v1_index_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3379,7 +3568,7 @@ func (x *PublishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishRequest.ProtoReflect.Descriptor instead.
 func (*PublishRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{39}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PublishRequest) GetWorkerId() string {
@@ -3421,7 +3610,7 @@ type RawBatch struct {
 
 func (x *RawBatch) Reset() {
 	*x = RawBatch{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[40]
+	mi := &file_kvscout_v1_index_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3433,7 +3622,7 @@ func (x *RawBatch) String() string {
 func (*RawBatch) ProtoMessage() {}
 
 func (x *RawBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[40]
+	mi := &file_kvscout_v1_index_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3446,7 +3635,7 @@ func (x *RawBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RawBatch.ProtoReflect.Descriptor instead.
 func (*RawBatch) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{40}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RawBatch) GetSequence() uint64 {
@@ -3498,7 +3687,7 @@ type PublishResponse struct {
 
 func (x *PublishResponse) Reset() {
 	*x = PublishResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[41]
+	mi := &file_kvscout_v1_index_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3510,7 +3699,7 @@ func (x *PublishResponse) String() string {
 func (*PublishResponse) ProtoMessage() {}
 
 func (x *PublishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[41]
+	mi := &file_kvscout_v1_index_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3523,7 +3712,7 @@ func (x *PublishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishResponse.ProtoReflect.Descriptor instead.
 func (*PublishResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{41}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PublishResponse) GetApplied() uint32 {
@@ -3579,7 +3768,7 @@ type SequenceRange struct {
 
 func (x *SequenceRange) Reset() {
 	*x = SequenceRange{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[42]
+	mi := &file_kvscout_v1_index_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3591,7 +3780,7 @@ func (x *SequenceRange) String() string {
 func (*SequenceRange) ProtoMessage() {}
 
 func (x *SequenceRange) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[42]
+	mi := &file_kvscout_v1_index_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3604,7 +3793,7 @@ func (x *SequenceRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SequenceRange.ProtoReflect.Descriptor instead.
 func (*SequenceRange) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{42}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SequenceRange) GetFirst() uint64 {
@@ -3632,7 +3821,7 @@ type DumpRequest struct {
 
 func (x *DumpRequest) Reset() {
 	*x = DumpRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[43]
+	mi := &file_kvscout_v1_index_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3644,7 +3833,7 @@ func (x *DumpRequest) String() string {
 func (*DumpRequest) ProtoMessage() {}
 
 func (x *DumpRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[43]
+	mi := &file_kvscout_v1_index_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3657,7 +3846,7 @@ func (x *DumpRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DumpRequest.ProtoReflect.Descriptor instead.
 func (*DumpRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{43}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DumpRequest) GetWorker() *WorkerTarget {
@@ -3685,7 +3874,7 @@ type DumpResponse struct {
 
 func (x *DumpResponse) Reset() {
 	*x = DumpResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[44]
+	mi := &file_kvscout_v1_index_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3697,7 +3886,7 @@ func (x *DumpResponse) String() string {
 func (*DumpResponse) ProtoMessage() {}
 
 func (x *DumpResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[44]
+	mi := &file_kvscout_v1_index_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3710,7 +3899,7 @@ func (x *DumpResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DumpResponse.ProtoReflect.Descriptor instead.
 func (*DumpResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{44}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DumpResponse) GetWorkerId() string {
@@ -3769,7 +3958,7 @@ type DumpBlock struct {
 
 func (x *DumpBlock) Reset() {
 	*x = DumpBlock{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[45]
+	mi := &file_kvscout_v1_index_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3781,7 +3970,7 @@ func (x *DumpBlock) String() string {
 func (*DumpBlock) ProtoMessage() {}
 
 func (x *DumpBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[45]
+	mi := &file_kvscout_v1_index_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3794,7 +3983,7 @@ func (x *DumpBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DumpBlock.ProtoReflect.Descriptor instead.
 func (*DumpBlock) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{45}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DumpBlock) GetEngineHash() uint64 {
@@ -3852,7 +4041,7 @@ type ClearRequest struct {
 
 func (x *ClearRequest) Reset() {
 	*x = ClearRequest{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[46]
+	mi := &file_kvscout_v1_index_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3864,7 +4053,7 @@ func (x *ClearRequest) String() string {
 func (*ClearRequest) ProtoMessage() {}
 
 func (x *ClearRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[46]
+	mi := &file_kvscout_v1_index_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3877,7 +4066,7 @@ func (x *ClearRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearRequest.ProtoReflect.Descriptor instead.
 func (*ClearRequest) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{46}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ClearRequest) GetWorker() *WorkerTarget {
@@ -3909,7 +4098,7 @@ type NamespaceTarget struct {
 
 func (x *NamespaceTarget) Reset() {
 	*x = NamespaceTarget{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[47]
+	mi := &file_kvscout_v1_index_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3921,7 +4110,7 @@ func (x *NamespaceTarget) String() string {
 func (*NamespaceTarget) ProtoMessage() {}
 
 func (x *NamespaceTarget) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[47]
+	mi := &file_kvscout_v1_index_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3934,7 +4123,7 @@ func (x *NamespaceTarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceTarget.ProtoReflect.Descriptor instead.
 func (*NamespaceTarget) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{47}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *NamespaceTarget) GetModel() string {
@@ -3971,7 +4160,7 @@ type ClearResponse struct {
 
 func (x *ClearResponse) Reset() {
 	*x = ClearResponse{}
-	mi := &file_kvscout_v1_index_proto_msgTypes[48]
+	mi := &file_kvscout_v1_index_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3983,7 +4172,7 @@ func (x *ClearResponse) String() string {
 func (*ClearResponse) ProtoMessage() {}
 
 func (x *ClearResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_kvscout_v1_index_proto_msgTypes[48]
+	mi := &file_kvscout_v1_index_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3996,7 +4185,7 @@ func (x *ClearResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearResponse.ProtoReflect.Descriptor instead.
 func (*ClearResponse) Descriptor() ([]byte, []int) {
-	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{48}
+	return file_kvscout_v1_index_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ClearResponse) GetSources() uint32 {
@@ -4089,7 +4278,7 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x12StreamStatsRequest\x125\n" +
 	"\binterval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\binterval\">\n" +
 	"\x13StreamStatsResponse\x12'\n" +
-	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\xa9\x06\n" +
+	"\x05stats\x18\x01 \x01(\v2\x11.kvscout.v1.StatsR\x05stats\"\xda\x06\n" +
 	"\x05Stats\x12#\n" +
 	"\rindex_version\x18\x01 \x01(\x04R\findexVersion\x121\n" +
 	"\x06uptime\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06uptime\x12\x16\n" +
@@ -4111,7 +4300,25 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\vindex_bytes\x18- \x01(\x04R\n" +
 	"indexBytes\x12#\n" +
 	"\rretired_bytes\x18. \x01(\x04R\fretiredBytes\x12&\n" +
-	"\x0fmax_index_bytes\x18/ \x01(\x04R\rmaxIndexBytes\"\xbd\x01\n" +
+	"\x0fmax_index_bytes\x18/ \x01(\x04R\rmaxIndexBytes\x12/\n" +
+	"\x06access\x18< \x01(\v2\x17.kvscout.v1.AccessStatsR\x06access\"\xb2\x03\n" +
+	"\vAccessStats\x12>\n" +
+	"\arefused\x18\x01 \x03(\v2$.kvscout.v1.AccessStats.RefusedEntryR\arefused\x12\x14\n" +
+	"\x05calls\x18\x02 \x01(\x04R\x05calls\x12\x18\n" +
+	"\acallers\x18\x03 \x01(\rR\acallers\x12 \n" +
+	"\vconnections\x18\x04 \x01(\x04R\vconnections\x12/\n" +
+	"\x13refused_connections\x18\x05 \x01(\x04R\x12refusedConnections\x12+\n" +
+	"\x11failed_handshakes\x18\x06 \x01(\x04R\x10failedHandshakes\x121\n" +
+	"\x05files\x18\a \x03(\v2\x1b.kvscout.v1.AccessFileStatsR\x05files\x12D\n" +
+	"\x10certificate_left\x18\b \x01(\v2\x19.google.protobuf.DurationR\x0fcertificateLeft\x1a:\n" +
+	"\fRefusedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"m\n" +
+	"\x0fAccessFileStats\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05loads\x18\x02 \x01(\x04R\x05loads\x12\x1a\n" +
+	"\bfailures\x18\x03 \x01(\x04R\bfailures\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\"\xbd\x01\n" +
 	"\x0eDiscoveryStats\x12=\n" +
 	"\vdiscoverers\x18\x01 \x03(\v2\x1b.kvscout.v1.DiscovererStatsR\vdiscoverers\x123\n" +
 	"\apending\x18\x02 \x03(\v2\x19.kvscout.v1.PendingWorkerR\apending\x12\x14\n" +
@@ -4398,7 +4605,7 @@ func file_kvscout_v1_index_proto_rawDescGZIP() []byte {
 }
 
 var file_kvscout_v1_index_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_kvscout_v1_index_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_kvscout_v1_index_proto_goTypes = []any{
 	(ServiceState)(0),                // 0: kvscout.v1.ServiceState
 	(*WorkerSpec)(nil),               // 1: kvscout.v1.WorkerSpec
@@ -4417,147 +4624,154 @@ var file_kvscout_v1_index_proto_goTypes = []any{
 	(*StreamStatsRequest)(nil),       // 14: kvscout.v1.StreamStatsRequest
 	(*StreamStatsResponse)(nil),      // 15: kvscout.v1.StreamStatsResponse
 	(*Stats)(nil),                    // 16: kvscout.v1.Stats
-	(*DiscoveryStats)(nil),           // 17: kvscout.v1.DiscoveryStats
-	(*DiscovererStats)(nil),          // 18: kvscout.v1.DiscovererStats
-	(*PendingWorker)(nil),            // 19: kvscout.v1.PendingWorker
-	(*RendererStats)(nil),            // 20: kvscout.v1.RendererStats
-	(*SnapshotStats)(nil),            // 21: kvscout.v1.SnapshotStats
-	(*LogStats)(nil),                 // 22: kvscout.v1.LogStats
-	(*LogIngestStats)(nil),           // 23: kvscout.v1.LogIngestStats
-	(*LogReplicaStats)(nil),          // 24: kvscout.v1.LogReplicaStats
-	(*Readiness)(nil),                // 25: kvscout.v1.Readiness
-	(*SourceStats)(nil),              // 26: kvscout.v1.SourceStats
-	(*TierBlocks)(nil),               // 27: kvscout.v1.TierBlocks
-	(*ScoreStats)(nil),               // 28: kvscout.v1.ScoreStats
-	(*LatencyStats)(nil),             // 29: kvscout.v1.LatencyStats
-	(*LatencyBucket)(nil),            // 30: kvscout.v1.LatencyBucket
-	(*InspectRequest)(nil),           // 31: kvscout.v1.InspectRequest
-	(*PromptTarget)(nil),             // 32: kvscout.v1.PromptTarget
-	(*WorkerTarget)(nil),             // 33: kvscout.v1.WorkerTarget
-	(*InspectResponse)(nil),          // 34: kvscout.v1.InspectResponse
-	(*PromptHolders)(nil),            // 35: kvscout.v1.PromptHolders
-	(*PromptHolder)(nil),             // 36: kvscout.v1.PromptHolder
-	(*BlockRun)(nil),                 // 37: kvscout.v1.BlockRun
-	(*SourceInspection)(nil),         // 38: kvscout.v1.SourceInspection
-	(*ScopeStats)(nil),               // 39: kvscout.v1.ScopeStats
-	(*PublishRequest)(nil),           // 40: kvscout.v1.PublishRequest
-	(*RawBatch)(nil),                 // 41: kvscout.v1.RawBatch
-	(*PublishResponse)(nil),          // 42: kvscout.v1.PublishResponse
-	(*SequenceRange)(nil),            // 43: kvscout.v1.SequenceRange
-	(*DumpRequest)(nil),              // 44: kvscout.v1.DumpRequest
-	(*DumpResponse)(nil),             // 45: kvscout.v1.DumpResponse
-	(*DumpBlock)(nil),                // 46: kvscout.v1.DumpBlock
-	(*ClearRequest)(nil),             // 47: kvscout.v1.ClearRequest
-	(*NamespaceTarget)(nil),          // 48: kvscout.v1.NamespaceTarget
-	(*ClearResponse)(nil),            // 49: kvscout.v1.ClearResponse
-	nil,                              // 50: kvscout.v1.WorkerSpec.LabelsEntry
-	nil,                              // 51: kvscout.v1.RendererStats.ErrorsEntry
-	nil,                              // 52: kvscout.v1.SnapshotStats.DroppedSourcesEntry
-	nil,                              // 53: kvscout.v1.SnapshotStats.FailuresEntry
-	nil,                              // 54: kvscout.v1.SourceStats.RejectedEntry
-	nil,                              // 55: kvscout.v1.ScoreStats.ErrorsEntry
-	nil,                              // 56: kvscout.v1.PublishResponse.RejectedEntry
-	(Role)(0),                        // 57: kvscout.v1.Role
-	(*Freshness)(nil),                // 58: kvscout.v1.Freshness
-	(*durationpb.Duration)(nil),      // 59: google.protobuf.Duration
-	(*Accuracy)(nil),                 // 60: kvscout.v1.Accuracy
-	(*Bound)(nil),                    // 61: kvscout.v1.Bound
-	(Tier)(0),                        // 62: kvscout.v1.Tier
-	(*Tokens)(nil),                   // 63: kvscout.v1.Tokens
-	(*BlockHashes)(nil),              // 64: kvscout.v1.BlockHashes
-	(*Feature)(nil),                  // 65: kvscout.v1.Feature
+	(*AccessStats)(nil),              // 17: kvscout.v1.AccessStats
+	(*AccessFileStats)(nil),          // 18: kvscout.v1.AccessFileStats
+	(*DiscoveryStats)(nil),           // 19: kvscout.v1.DiscoveryStats
+	(*DiscovererStats)(nil),          // 20: kvscout.v1.DiscovererStats
+	(*PendingWorker)(nil),            // 21: kvscout.v1.PendingWorker
+	(*RendererStats)(nil),            // 22: kvscout.v1.RendererStats
+	(*SnapshotStats)(nil),            // 23: kvscout.v1.SnapshotStats
+	(*LogStats)(nil),                 // 24: kvscout.v1.LogStats
+	(*LogIngestStats)(nil),           // 25: kvscout.v1.LogIngestStats
+	(*LogReplicaStats)(nil),          // 26: kvscout.v1.LogReplicaStats
+	(*Readiness)(nil),                // 27: kvscout.v1.Readiness
+	(*SourceStats)(nil),              // 28: kvscout.v1.SourceStats
+	(*TierBlocks)(nil),               // 29: kvscout.v1.TierBlocks
+	(*ScoreStats)(nil),               // 30: kvscout.v1.ScoreStats
+	(*LatencyStats)(nil),             // 31: kvscout.v1.LatencyStats
+	(*LatencyBucket)(nil),            // 32: kvscout.v1.LatencyBucket
+	(*InspectRequest)(nil),           // 33: kvscout.v1.InspectRequest
+	(*PromptTarget)(nil),             // 34: kvscout.v1.PromptTarget
+	(*WorkerTarget)(nil),             // 35: kvscout.v1.WorkerTarget
+	(*InspectResponse)(nil),          // 36: kvscout.v1.InspectResponse
+	(*PromptHolders)(nil),            // 37: kvscout.v1.PromptHolders
+	(*PromptHolder)(nil),             // 38: kvscout.v1.PromptHolder
+	(*BlockRun)(nil),                 // 39: kvscout.v1.BlockRun
+	(*SourceInspection)(nil),         // 40: kvscout.v1.SourceInspection
+	(*ScopeStats)(nil),               // 41: kvscout.v1.ScopeStats
+	(*PublishRequest)(nil),           // 42: kvscout.v1.PublishRequest
+	(*RawBatch)(nil),                 // 43: kvscout.v1.RawBatch
+	(*PublishResponse)(nil),          // 44: kvscout.v1.PublishResponse
+	(*SequenceRange)(nil),            // 45: kvscout.v1.SequenceRange
+	(*DumpRequest)(nil),              // 46: kvscout.v1.DumpRequest
+	(*DumpResponse)(nil),             // 47: kvscout.v1.DumpResponse
+	(*DumpBlock)(nil),                // 48: kvscout.v1.DumpBlock
+	(*ClearRequest)(nil),             // 49: kvscout.v1.ClearRequest
+	(*NamespaceTarget)(nil),          // 50: kvscout.v1.NamespaceTarget
+	(*ClearResponse)(nil),            // 51: kvscout.v1.ClearResponse
+	nil,                              // 52: kvscout.v1.WorkerSpec.LabelsEntry
+	nil,                              // 53: kvscout.v1.AccessStats.RefusedEntry
+	nil,                              // 54: kvscout.v1.RendererStats.ErrorsEntry
+	nil,                              // 55: kvscout.v1.SnapshotStats.DroppedSourcesEntry
+	nil,                              // 56: kvscout.v1.SnapshotStats.FailuresEntry
+	nil,                              // 57: kvscout.v1.SourceStats.RejectedEntry
+	nil,                              // 58: kvscout.v1.ScoreStats.ErrorsEntry
+	nil,                              // 59: kvscout.v1.PublishResponse.RejectedEntry
+	(Role)(0),                        // 60: kvscout.v1.Role
+	(*Freshness)(nil),                // 61: kvscout.v1.Freshness
+	(*durationpb.Duration)(nil),      // 62: google.protobuf.Duration
+	(*Accuracy)(nil),                 // 63: kvscout.v1.Accuracy
+	(*Bound)(nil),                    // 64: kvscout.v1.Bound
+	(Tier)(0),                        // 65: kvscout.v1.Tier
+	(*Tokens)(nil),                   // 66: kvscout.v1.Tokens
+	(*BlockHashes)(nil),              // 67: kvscout.v1.BlockHashes
+	(*Feature)(nil),                  // 68: kvscout.v1.Feature
 }
 var file_kvscout_v1_index_proto_depIdxs = []int32{
-	50, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
-	57, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
+	52, // 0: kvscout.v1.WorkerSpec.labels:type_name -> kvscout.v1.WorkerSpec.LabelsEntry
+	60, // 1: kvscout.v1.WorkerSpec.role:type_name -> kvscout.v1.Role
 	1,  // 2: kvscout.v1.Worker.spec:type_name -> kvscout.v1.WorkerSpec
 	3,  // 3: kvscout.v1.Worker.sources:type_name -> kvscout.v1.SourceStatus
-	58, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
+	61, // 4: kvscout.v1.SourceStatus.freshness:type_name -> kvscout.v1.Freshness
 	1,  // 5: kvscout.v1.RegisterWorkerRequest.worker:type_name -> kvscout.v1.WorkerSpec
 	2,  // 6: kvscout.v1.RegisterWorkerResponse.worker:type_name -> kvscout.v1.Worker
-	57, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
+	60, // 7: kvscout.v1.ListWorkersRequest.role:type_name -> kvscout.v1.Role
 	2,  // 8: kvscout.v1.ListWorkersResponse.workers:type_name -> kvscout.v1.Worker
 	16, // 9: kvscout.v1.GetStatsResponse.stats:type_name -> kvscout.v1.Stats
-	59, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
+	62, // 10: kvscout.v1.StreamStatsRequest.interval:type_name -> google.protobuf.Duration
 	16, // 11: kvscout.v1.StreamStatsResponse.stats:type_name -> kvscout.v1.Stats
-	59, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
-	26, // 13: kvscout.v1.Stats.sources:type_name -> kvscout.v1.SourceStats
-	28, // 14: kvscout.v1.Stats.score:type_name -> kvscout.v1.ScoreStats
-	17, // 15: kvscout.v1.Stats.discovery:type_name -> kvscout.v1.DiscoveryStats
-	20, // 16: kvscout.v1.Stats.renderers:type_name -> kvscout.v1.RendererStats
-	21, // 17: kvscout.v1.Stats.snapshot:type_name -> kvscout.v1.SnapshotStats
-	22, // 18: kvscout.v1.Stats.log:type_name -> kvscout.v1.LogStats
-	25, // 19: kvscout.v1.Stats.readiness:type_name -> kvscout.v1.Readiness
-	18, // 20: kvscout.v1.DiscoveryStats.discoverers:type_name -> kvscout.v1.DiscovererStats
-	19, // 21: kvscout.v1.DiscoveryStats.pending:type_name -> kvscout.v1.PendingWorker
-	51, // 22: kvscout.v1.RendererStats.errors:type_name -> kvscout.v1.RendererStats.ErrorsEntry
-	52, // 23: kvscout.v1.SnapshotStats.dropped_sources:type_name -> kvscout.v1.SnapshotStats.DroppedSourcesEntry
-	59, // 24: kvscout.v1.SnapshotStats.restored_age:type_name -> google.protobuf.Duration
-	53, // 25: kvscout.v1.SnapshotStats.failures:type_name -> kvscout.v1.SnapshotStats.FailuresEntry
-	59, // 26: kvscout.v1.SnapshotStats.last_age:type_name -> google.protobuf.Duration
-	59, // 27: kvscout.v1.SnapshotStats.last_took:type_name -> google.protobuf.Duration
-	23, // 28: kvscout.v1.LogStats.ingest:type_name -> kvscout.v1.LogIngestStats
-	24, // 29: kvscout.v1.LogStats.replica:type_name -> kvscout.v1.LogReplicaStats
-	59, // 30: kvscout.v1.LogStats.unreached:type_name -> google.protobuf.Duration
-	59, // 31: kvscout.v1.LogReplicaStats.lag:type_name -> google.protobuf.Duration
-	0,  // 32: kvscout.v1.Readiness.state:type_name -> kvscout.v1.ServiceState
-	58, // 33: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
-	27, // 34: kvscout.v1.SourceStats.tiers:type_name -> kvscout.v1.TierBlocks
-	54, // 35: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
-	60, // 36: kvscout.v1.SourceStats.accuracy:type_name -> kvscout.v1.Accuracy
-	61, // 37: kvscout.v1.SourceStats.bound:type_name -> kvscout.v1.Bound
-	62, // 38: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
-	55, // 39: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
-	29, // 40: kvscout.v1.ScoreStats.latency:type_name -> kvscout.v1.LatencyStats
-	30, // 41: kvscout.v1.LatencyStats.buckets:type_name -> kvscout.v1.LatencyBucket
-	32, // 42: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
-	33, // 43: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
-	63, // 44: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
-	64, // 45: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
-	65, // 46: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
-	35, // 47: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
-	38, // 48: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
-	36, // 49: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
-	37, // 50: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
-	58, // 51: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
-	61, // 52: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
-	62, // 53: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
-	26, // 54: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
-	39, // 55: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
-	41, // 56: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
-	56, // 57: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
-	43, // 58: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
-	33, // 59: kvscout.v1.DumpRequest.worker:type_name -> kvscout.v1.WorkerTarget
-	58, // 60: kvscout.v1.DumpResponse.freshness:type_name -> kvscout.v1.Freshness
-	46, // 61: kvscout.v1.DumpResponse.blocks:type_name -> kvscout.v1.DumpBlock
-	62, // 62: kvscout.v1.DumpBlock.tiers:type_name -> kvscout.v1.Tier
-	33, // 63: kvscout.v1.ClearRequest.worker:type_name -> kvscout.v1.WorkerTarget
-	48, // 64: kvscout.v1.ClearRequest.namespace:type_name -> kvscout.v1.NamespaceTarget
-	4,  // 65: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
-	6,  // 66: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
-	8,  // 67: kvscout.v1.IndexService.ResetWorker:input_type -> kvscout.v1.ResetWorkerRequest
-	10, // 68: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
-	12, // 69: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
-	14, // 70: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
-	31, // 71: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
-	40, // 72: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
-	44, // 73: kvscout.v1.IndexService.Dump:input_type -> kvscout.v1.DumpRequest
-	47, // 74: kvscout.v1.IndexService.Clear:input_type -> kvscout.v1.ClearRequest
-	5,  // 75: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
-	7,  // 76: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
-	9,  // 77: kvscout.v1.IndexService.ResetWorker:output_type -> kvscout.v1.ResetWorkerResponse
-	11, // 78: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
-	13, // 79: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
-	15, // 80: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
-	34, // 81: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
-	42, // 82: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
-	45, // 83: kvscout.v1.IndexService.Dump:output_type -> kvscout.v1.DumpResponse
-	49, // 84: kvscout.v1.IndexService.Clear:output_type -> kvscout.v1.ClearResponse
-	75, // [75:85] is the sub-list for method output_type
-	65, // [65:75] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	62, // 12: kvscout.v1.Stats.uptime:type_name -> google.protobuf.Duration
+	28, // 13: kvscout.v1.Stats.sources:type_name -> kvscout.v1.SourceStats
+	30, // 14: kvscout.v1.Stats.score:type_name -> kvscout.v1.ScoreStats
+	19, // 15: kvscout.v1.Stats.discovery:type_name -> kvscout.v1.DiscoveryStats
+	22, // 16: kvscout.v1.Stats.renderers:type_name -> kvscout.v1.RendererStats
+	23, // 17: kvscout.v1.Stats.snapshot:type_name -> kvscout.v1.SnapshotStats
+	24, // 18: kvscout.v1.Stats.log:type_name -> kvscout.v1.LogStats
+	27, // 19: kvscout.v1.Stats.readiness:type_name -> kvscout.v1.Readiness
+	17, // 20: kvscout.v1.Stats.access:type_name -> kvscout.v1.AccessStats
+	53, // 21: kvscout.v1.AccessStats.refused:type_name -> kvscout.v1.AccessStats.RefusedEntry
+	18, // 22: kvscout.v1.AccessStats.files:type_name -> kvscout.v1.AccessFileStats
+	62, // 23: kvscout.v1.AccessStats.certificate_left:type_name -> google.protobuf.Duration
+	20, // 24: kvscout.v1.DiscoveryStats.discoverers:type_name -> kvscout.v1.DiscovererStats
+	21, // 25: kvscout.v1.DiscoveryStats.pending:type_name -> kvscout.v1.PendingWorker
+	54, // 26: kvscout.v1.RendererStats.errors:type_name -> kvscout.v1.RendererStats.ErrorsEntry
+	55, // 27: kvscout.v1.SnapshotStats.dropped_sources:type_name -> kvscout.v1.SnapshotStats.DroppedSourcesEntry
+	62, // 28: kvscout.v1.SnapshotStats.restored_age:type_name -> google.protobuf.Duration
+	56, // 29: kvscout.v1.SnapshotStats.failures:type_name -> kvscout.v1.SnapshotStats.FailuresEntry
+	62, // 30: kvscout.v1.SnapshotStats.last_age:type_name -> google.protobuf.Duration
+	62, // 31: kvscout.v1.SnapshotStats.last_took:type_name -> google.protobuf.Duration
+	25, // 32: kvscout.v1.LogStats.ingest:type_name -> kvscout.v1.LogIngestStats
+	26, // 33: kvscout.v1.LogStats.replica:type_name -> kvscout.v1.LogReplicaStats
+	62, // 34: kvscout.v1.LogStats.unreached:type_name -> google.protobuf.Duration
+	62, // 35: kvscout.v1.LogReplicaStats.lag:type_name -> google.protobuf.Duration
+	0,  // 36: kvscout.v1.Readiness.state:type_name -> kvscout.v1.ServiceState
+	61, // 37: kvscout.v1.SourceStats.freshness:type_name -> kvscout.v1.Freshness
+	29, // 38: kvscout.v1.SourceStats.tiers:type_name -> kvscout.v1.TierBlocks
+	57, // 39: kvscout.v1.SourceStats.rejected:type_name -> kvscout.v1.SourceStats.RejectedEntry
+	63, // 40: kvscout.v1.SourceStats.accuracy:type_name -> kvscout.v1.Accuracy
+	64, // 41: kvscout.v1.SourceStats.bound:type_name -> kvscout.v1.Bound
+	65, // 42: kvscout.v1.TierBlocks.tier:type_name -> kvscout.v1.Tier
+	58, // 43: kvscout.v1.ScoreStats.errors:type_name -> kvscout.v1.ScoreStats.ErrorsEntry
+	31, // 44: kvscout.v1.ScoreStats.latency:type_name -> kvscout.v1.LatencyStats
+	32, // 45: kvscout.v1.LatencyStats.buckets:type_name -> kvscout.v1.LatencyBucket
+	34, // 46: kvscout.v1.InspectRequest.prompt:type_name -> kvscout.v1.PromptTarget
+	35, // 47: kvscout.v1.InspectRequest.worker:type_name -> kvscout.v1.WorkerTarget
+	66, // 48: kvscout.v1.PromptTarget.tokens:type_name -> kvscout.v1.Tokens
+	67, // 49: kvscout.v1.PromptTarget.block_hashes:type_name -> kvscout.v1.BlockHashes
+	68, // 50: kvscout.v1.PromptTarget.features:type_name -> kvscout.v1.Feature
+	37, // 51: kvscout.v1.InspectResponse.prompt:type_name -> kvscout.v1.PromptHolders
+	40, // 52: kvscout.v1.InspectResponse.sources:type_name -> kvscout.v1.SourceInspection
+	38, // 53: kvscout.v1.PromptHolders.holders:type_name -> kvscout.v1.PromptHolder
+	39, // 54: kvscout.v1.PromptHolder.runs:type_name -> kvscout.v1.BlockRun
+	61, // 55: kvscout.v1.PromptHolder.freshness:type_name -> kvscout.v1.Freshness
+	64, // 56: kvscout.v1.PromptHolder.bound:type_name -> kvscout.v1.Bound
+	65, // 57: kvscout.v1.BlockRun.tier:type_name -> kvscout.v1.Tier
+	28, // 58: kvscout.v1.SourceInspection.stats:type_name -> kvscout.v1.SourceStats
+	41, // 59: kvscout.v1.SourceInspection.scopes:type_name -> kvscout.v1.ScopeStats
+	43, // 60: kvscout.v1.PublishRequest.batches:type_name -> kvscout.v1.RawBatch
+	59, // 61: kvscout.v1.PublishResponse.rejected:type_name -> kvscout.v1.PublishResponse.RejectedEntry
+	45, // 62: kvscout.v1.PublishResponse.gaps:type_name -> kvscout.v1.SequenceRange
+	35, // 63: kvscout.v1.DumpRequest.worker:type_name -> kvscout.v1.WorkerTarget
+	61, // 64: kvscout.v1.DumpResponse.freshness:type_name -> kvscout.v1.Freshness
+	48, // 65: kvscout.v1.DumpResponse.blocks:type_name -> kvscout.v1.DumpBlock
+	65, // 66: kvscout.v1.DumpBlock.tiers:type_name -> kvscout.v1.Tier
+	35, // 67: kvscout.v1.ClearRequest.worker:type_name -> kvscout.v1.WorkerTarget
+	50, // 68: kvscout.v1.ClearRequest.namespace:type_name -> kvscout.v1.NamespaceTarget
+	4,  // 69: kvscout.v1.IndexService.RegisterWorker:input_type -> kvscout.v1.RegisterWorkerRequest
+	6,  // 70: kvscout.v1.IndexService.DeregisterWorker:input_type -> kvscout.v1.DeregisterWorkerRequest
+	8,  // 71: kvscout.v1.IndexService.ResetWorker:input_type -> kvscout.v1.ResetWorkerRequest
+	10, // 72: kvscout.v1.IndexService.ListWorkers:input_type -> kvscout.v1.ListWorkersRequest
+	12, // 73: kvscout.v1.IndexService.GetStats:input_type -> kvscout.v1.GetStatsRequest
+	14, // 74: kvscout.v1.IndexService.StreamStats:input_type -> kvscout.v1.StreamStatsRequest
+	33, // 75: kvscout.v1.IndexService.Inspect:input_type -> kvscout.v1.InspectRequest
+	42, // 76: kvscout.v1.IndexService.Publish:input_type -> kvscout.v1.PublishRequest
+	46, // 77: kvscout.v1.IndexService.Dump:input_type -> kvscout.v1.DumpRequest
+	49, // 78: kvscout.v1.IndexService.Clear:input_type -> kvscout.v1.ClearRequest
+	5,  // 79: kvscout.v1.IndexService.RegisterWorker:output_type -> kvscout.v1.RegisterWorkerResponse
+	7,  // 80: kvscout.v1.IndexService.DeregisterWorker:output_type -> kvscout.v1.DeregisterWorkerResponse
+	9,  // 81: kvscout.v1.IndexService.ResetWorker:output_type -> kvscout.v1.ResetWorkerResponse
+	11, // 82: kvscout.v1.IndexService.ListWorkers:output_type -> kvscout.v1.ListWorkersResponse
+	13, // 83: kvscout.v1.IndexService.GetStats:output_type -> kvscout.v1.GetStatsResponse
+	15, // 84: kvscout.v1.IndexService.StreamStats:output_type -> kvscout.v1.StreamStatsResponse
+	36, // 85: kvscout.v1.IndexService.Inspect:output_type -> kvscout.v1.InspectResponse
+	44, // 86: kvscout.v1.IndexService.Publish:output_type -> kvscout.v1.PublishResponse
+	47, // 87: kvscout.v1.IndexService.Dump:output_type -> kvscout.v1.DumpResponse
+	51, // 88: kvscout.v1.IndexService.Clear:output_type -> kvscout.v1.ClearResponse
+	79, // [79:89] is the sub-list for method output_type
+	69, // [69:79] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_kvscout_v1_index_proto_init() }
@@ -4568,16 +4782,16 @@ func file_kvscout_v1_index_proto_init() {
 	file_kvscout_v1_types_proto_init()
 	file_kvscout_v1_index_proto_msgTypes[5].OneofWrappers = []any{}
 	file_kvscout_v1_index_proto_msgTypes[7].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[25].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[32].OneofWrappers = []any{}
-	file_kvscout_v1_index_proto_msgTypes[41].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[27].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[34].OneofWrappers = []any{}
+	file_kvscout_v1_index_proto_msgTypes[43].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_kvscout_v1_index_proto_rawDesc), len(file_kvscout_v1_index_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   56,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
