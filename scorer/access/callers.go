@@ -94,7 +94,7 @@ func (c *callers) credential(text string, who identity) error {
 	case "sha256":
 		digest, err := hex.DecodeString(value)
 		if err != nil || len(digest) != sha256.Size {
-			return errors.New("sha256: is not followed by 64 hexadecimal digits")
+			return errors.New("what follows sha256: is not 64 hexadecimal digits")
 		}
 		return c.token([sha256.Size]byte(digest), who)
 	case "token":
@@ -107,7 +107,7 @@ func (c *callers) credential(text string, who identity) error {
 	case "cn":
 		return name(c.cns, value, who)
 	default:
-		return errors.New("the credential does not start with sha256:, token:, san: or cn:")
+		return errors.New("the credential is none of sha256:, token:, san: and cn: with a value")
 	}
 }
 

@@ -82,7 +82,9 @@ func start(t testing.TB, opts access.Options, origins ...string) *rig {
 		}
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })
-	r.calls(client(t, nil, true), operateToken).register()
+	if r.guard.TLS() == nil { // else tests do it, with the certificates that they have
+		r.calls(client(t, nil, true), operateToken).register()
+	}
 	return r
 }
 
@@ -93,7 +95,8 @@ func client(t testing.TB, conf *tls.Config, http2 bool) *http.Client {
 	p.SetHTTP1(!http2)
 	p.SetHTTP2(http2 && conf != nil)
 	p.SetUnencryptedHTTP2(http2 && conf == nil)
-	transport := &http.Transport{Protocols: p, TLSClientConfig: conf}
+	// A transport writes into its configuration, and Clone of nil is nil.
+	transport := &http.Transport{Protocols: p, TLSClientConfig: conf.Clone()}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }
@@ -123,11 +126,15 @@ func (r *rig) calls(c *http.Client, token string, opts ...connect.ClientOption) 
 		kvscoutv1connect.NewIndexServiceClient(c, r.url, opts...), kvscoutv1connect.NewScoreServiceClient(c, r.url, opts...)}
 }
 
-// register gives the server its worker. What tests of certificates may not do, they do without.
+// register gives the server its worker.
 func (c *calls) register() {
-	_, _ = c.index.RegisterWorker(c.r.t.Context(), connect.NewRequest(&kvscoutv1.RegisterWorkerRequest{
+	c.r.t.Helper()
+	_, err := c.index.RegisterWorker(c.r.t.Context(), connect.NewRequest(&kvscoutv1.RegisterWorkerRequest{
 		Worker: &kvscoutv1.WorkerSpec{WorkerId: "w0", Model: "m", Engine: "vllm"},
 	}))
+	if err != nil {
+		c.r.t.Fatal(err)
+	}
 }
 
 // scores is what Score answers: "" or the reason.
