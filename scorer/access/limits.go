@@ -2,12 +2,9 @@ package access
 
 import (
 	"math"
-	"net/http"
 	"net/netip"
 	"sync/atomic"
 	"time"
-
-	"net"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
@@ -133,17 +130,4 @@ func (c *caller) wait(now time.Time) time.Duration {
 		r.CancelAt(now)
 	}
 	return d
-}
-
-// ConnState is for http.Server: it counts connections, and closes those over the bound before anything is read of them.
-func (g *Guard) ConnState(conn net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		if n := g.crowd.connections.Add(1); g.crowd.limits.Connections > 0 && n > int64(g.crowd.limits.Connections) {
-			g.connectionsRefused.Add(1)
-			_ = conn.Close() // the server sees that and tells StateClosed
-		}
-	case http.StateClosed, http.StateHijacked:
-		g.crowd.connections.Add(-1)
-	}
 }

@@ -21,8 +21,12 @@ func (s *Server) newFront() *front {
 	return &front{http: s.httpServer(), grpc: s.newGRPC()}
 }
 
-// Serve answers until Shutdown or Close, or until the listener fails, and returns as http.Server.Serve does.
+// Serve answers until Shutdown or Close, or until the listener fails, and returns as http.Server.Serve does. With TLS all is
+// net/http's: it is told of certificates by the connection, which the splitter would have to open before.
 func (f *front) Serve(l net.Listener) error {
+	if f.http.TLSConfig != nil {
+		return f.http.ServeTLS(l, "", "")
+	}
 	split := newSplitter(l)
 	f.mu.Lock()
 	f.splitter = split

@@ -245,6 +245,7 @@ func (w *grpcWriter) end() error {
 	if _, refused := status.FromError(w.body.err); refused && w.body.err != nil {
 		return w.body.err // grpc-go's own: too large, too late, or gone
 	}
+	w.declared()
 	if err := w.sendHeader(); err != nil {
 		return err
 	}
@@ -268,6 +269,19 @@ func (w *grpcWriter) end() error {
 		text = plain
 	}
 	return status.Error(codes.Code(code), text)
+}
+
+// declared gives trailers that were declared, as those of refusals are, the form of the others.
+func (w *grpcWriter) declared() {
+	for _, list := range w.header["Trailer"] {
+		for key := range strings.SplitSeq(list, ",") {
+			key = http.CanonicalHeaderKey(strings.TrimSpace(key))
+			if values, ok := w.header[key]; ok {
+				w.header[http.TrailerPrefix+key] = values
+				delete(w.header, key)
+			}
+		}
+	}
 }
 
 // codeOfHTTP is the code that gRPC clients take an HTTP status for.

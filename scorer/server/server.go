@@ -157,9 +157,12 @@ func (s *Server) mux() *http.ServeMux {
 // It returns nil after that, ErrGrace if calls had to be cut off, or what made listening fail.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	hs := s.newFront()
+	if s.opts.Guard != nil {
+		l = s.opts.Guard.Listener(l)
+	}
 	failed := make(chan error, 1)
 	// Ended by Shutdown or Close below, or by a listener that fails; Serve waits for it on failed.
-	go func() { failed <- serveHTTP(hs, l) }()
+	go func() { failed <- hs.Serve(l) }()
 	stopWaiting := s.serveWhenReady()
 	s.log.Info("serving", "address", l.Addr().String())
 	select {
@@ -184,14 +187,6 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// serveHTTP serves with TLS if there are keys.
-func serveHTTP(hs *http.Server, l net.Listener) error {
-	if hs.TLSConfig != nil {
-		return hs.ServeTLS(l, "", "")
-	}
-	return hs.Serve(l)
-}
-
 func (s *Server) httpServer() *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -210,7 +205,7 @@ func (s *Server) httpServer() *http.Server {
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	if g := s.opts.Guard; g != nil {
-		hs.TLSConfig, hs.ConnState, hs.ErrorLog = g.TLS(), g.ConnState, g.ErrorLog()
+		hs.TLSConfig, hs.ErrorLog = g.TLS(), g.ErrorLog()
 	}
 	if hs.TLSConfig != nil {
 		protocols.SetHTTP2(true)
