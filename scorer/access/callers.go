@@ -79,7 +79,7 @@ func (c *callers) add(fields []string, known map[string]Role) error {
 	case who.role == RoleNone:
 		return errors.New("the role is neither score nor operate")
 	case !goodName(who.name):
-		return fmt.Errorf("the name is not 1 to %d letters, digits, and . _ - @ / :", maxName)
+		return fmt.Errorf("the name has other characters than letters, digits and . _ - @ / : or not 1 to %d of them", maxName)
 	case again && have != who.role:
 		return errors.New("the name has another role already")
 	}
