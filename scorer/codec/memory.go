@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"slices"
 	"sync"
 	"unicode/utf8"
 	"unsafe"
@@ -31,8 +30,8 @@ func (r *ScoreRequest) Release() {
 	if m == nil {
 		return
 	}
-	r.memory, r.Candidates, r.tokens.Packed, r.hashes.Packed = nil, nil, nil, nil
-	if cap(m.words)*8 <= maxKeptBytes && cap(m.names) <= maxKeptNames && !m.long {
+	r.memory, r.Candidates, r.tokens.Packed, r.tokens.Ids, r.hashes.Packed = nil, nil, nil, nil, nil
+	if cap(m.words)*8 <= maxKeptBytes && cap(m.ids)*8 <= maxKeptBytes && cap(m.names) <= maxKeptNames && !m.long {
 		memories.Put(m)
 	}
 }
@@ -70,6 +69,7 @@ func (r *ScoreResponse) Release() {
 type memory struct {
 	words []uint64 // aligned, so that tokens and keys can be read in place
 	used  bool     // words have the request's prompt
+	ids   []int64  // the prompt as JSON has it
 	names []string // of this request's candidates, and behind them of earlier ones
 	model string   // of this request or an earlier one
 	long  bool     // a name is too long to be kept
@@ -89,17 +89,25 @@ func (r *ScoreRequest) mem() *memory {
 
 // clone copies b: the first of a request into words.
 func (m *memory) clone(b []byte) []byte {
-	if m.used || len(b) == 0 {
-		return slices.Clone(b)
+	if len(b) == 0 {
+		return []byte{}
+	}
+	out := m.bytes(len(b))
+	copy(out, b)
+	return out
+}
+
+// bytes is n bytes, above 0: the first of a request of words.
+func (m *memory) bytes(n int) []byte {
+	if m.used {
+		return make([]byte, n)
 	}
 	m.used = true
-	if n := (len(b) + 7) / 8; cap(m.words) < n {
+	if n := (n + 7) / 8; cap(m.words) < n {
 		m.words = make([]uint64, n+n/8)
 	}
 	words := m.words[:cap(m.words)]
-	out := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(b))
-	copy(out, b)
-	return out
+	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), n)
 }
 
 // addName adds a candidate's id, as the string that an earlier request had in its place if that is the same. It is false

@@ -3,7 +3,9 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -56,6 +58,16 @@ func BenchmarkScore(b *testing.B) {
 	}
 	b.Run("tokens", func(b *testing.B) {
 		ask(b, handler, "application/proto", bytesOf(&kvscoutv1.ScoreRequest{Tokens: &kvscoutv1.Tokens{Packed: packed}}))
+	})
+	b.Run("base64", func(b *testing.B) {
+		ask(b, handler, "application/json", []byte(`{"tokens":{"packed":"`+base64.StdEncoding.EncodeToString(packed)+`"}}`))
+	})
+	b.Run("ids", func(b *testing.B) {
+		ids, err := json.Marshal(prompt)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ask(b, handler, "application/json", []byte(`{"tokens":{"ids":`+string(ids)+`}}`))
 	})
 	b.Run("hashes", func(b *testing.B) {
 		ask(b, handler, "application/proto", bytesOf(&kvscoutv1.ScoreRequest{BlockHashes: &kvscoutv1.BlockHashes{BlockSize: 16, Packed: keys}}))

@@ -132,6 +132,8 @@ func (s *Server) mux() *http.ServeMux {
 		connect.WithCompressMinBytes(compressMinBytes),
 		withGzip(s.opts.ReadMaxBytes),
 		connect.WithCodec(codec.Proto{}),
+		connect.WithCodec(codec.JSON{As: "json"}),
+		connect.WithCodec(codec.JSON{As: "json; charset=utf-8"}),
 		// The first is outermost: it sees the error that a panic becomes.
 		connect.WithInterceptors(s.recorder.Interceptor()),
 		connect.WithRecover(s.recovered),
