@@ -1,10 +1,13 @@
 package access
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"log"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,6 +42,17 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 // refuse answers without the body. It fails only where there is nobody left to be told.
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err *indexrpc.Error) {
 	rc := http.NewResponseController(w)
+	if r.ProtoMajor == 1 {
+		out := &whole{ResponseWriter: w}
+		w = out
+		// What is left of the body goes here and not after the handler: there net/http would read on beside itself, panic,
+		// and end the connection (golang/go#68560).
+		defer func() {
+			out.send()
+			_ = rc.Flush()
+			_ = r.Body.Close()
+		}()
+	}
 	_ = rc.EnableFullDuplex() // the answer goes out before the body is there; HTTP/2 does that by itself
 	_ = rc.SetReadDeadline(time.Now().Add(lingering))
 	_ = rc.SetWriteDeadline(time.Now().Add(lingering))
@@ -53,6 +67,23 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err *indexrpc.Err
 		w.Header()[name] = values
 	}
 	http.Error(w, err.Error(), statuses[err.Reason.Code()])
+}
+
+// whole keeps an answer until it is sent with its length, so that it ends before the handler does.
+type whole struct {
+	http.ResponseWriter
+	status int // 0: not stated
+	body   bytes.Buffer
+}
+
+func (w *whole) WriteHeader(status int) { w.status = cmp.Or(w.status, status) }
+
+func (w *whole) Write(p []byte) (int, error) { return w.body.Write(p) }
+
+func (w *whole) send() {
+	w.Header().Set("Content-Length", strconv.Itoa(w.body.Len()))
+	w.ResponseWriter.WriteHeader(cmp.Or(w.status, http.StatusOK))
+	_, _ = w.ResponseWriter.Write(w.body.Bytes()) // fails only where there is nobody left to be told
 }
 
 // statuses are those of requests that are of none of the protocols.
@@ -89,7 +120,11 @@ func (s serverLog) Write(line []byte) (int, error) {
 	if strings.Contains(text, "TLS handshake error") {
 		s.guard.handshakesFailed.Add(1)
 	}
-	s.guard.log.Log(context.Background(), slog.LevelDebug, text)
+	level := slog.LevelDebug
+	if strings.Contains(text, "panic serving") {
+		level = slog.LevelError // a fault of ours, never of a caller
+	}
+	s.guard.log.Log(context.Background(), level, text)
 	return len(line), nil
 }
 

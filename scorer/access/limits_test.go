@@ -93,6 +93,30 @@ func TestRefusal_KeepsTheConnection(t *testing.T) {
 	}
 }
 
+// So it is when the body has come with the head, time after time (golang/go#68560).
+func TestRefusal_KeepsTheConnectionOfAWholeRequest(t *testing.T) {
+	r := start(t, access.Options{Callers: write(t, "", twoCallers)})
+	conn := begin(t, r, "", 2)
+	in := bufio.NewReader(conn)
+	call := "POST /kvscout.v1.ScoreService/Score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+	if _, err := io.WriteString(conn, "{}"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatalf("call %d: %v", i, err)
+		}
+		if a := read(t, resp); a.status != http.StatusUnauthorized {
+			t.Errorf("call %d: %+v", i, a)
+		}
+		if _, err := io.WriteString(conn, call); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // under waits until so many calls are under way.
 func under(t testing.TB, r *rig, n uint64) {
 	t.Helper()
