@@ -23,7 +23,7 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 
 bin := .tools/bin
 
-.PHONY: .venv all help build test test-race test-hftokenizers test-kubernetes test-contract chaos chaos-nightly nightly soak fuzz bench bench-peers bench-wire e2e-vllm e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
+.PHONY: .venv all help build test test-race test-hftokenizers test-kubernetes chaos chaos-nightly nightly soak fuzz bench bench-peers bench-wire e2e-vllm e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
 
 all: test lint ## test, then lint (what plain `make` does)
 
@@ -56,10 +56,6 @@ kubetestapi := $(if $(KVSCOUT_KUBETESTAPI),,$(bin)/kubetestapi)
 test-kubernetes: $(kubetestapi) ## run the tests against a real kube-apiserver and etcd (built first: 5 minutes)
 	KVSCOUT_KUBETESTAPI="$${KVSCOUT_KUBETESTAPI:-$(CURDIR)/$(bin)/kubetestapi}" \
 	go test -tags kubernetes $(TESTFLAGS) ./test/kubernetes
-
-test-contract: $(bin)/buf $(python) ## ask every RPC by buf curl and from a browser too (installs Debian's chromium, as root)
-	browser=$${KVSCOUT_BROWSER:-$$(tools/browser.sh)}; \
-	KVSCOUT_BROWSER="$$browser" go test -tags contract $(TESTFLAGS) ./test/contract
 
 chaos: ## 200 simulated engines under faults for two minutes; then the index must equal each engine's cache
 	go test ./test/chaos -v -timeout 10m -args -chaos.engines=200 -chaos.for=2m
@@ -106,7 +102,6 @@ lint: $(bin)/staticcheck $(bin)/buf ## check formatting, vet, staticcheck, proto
 	unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
 	go vet ./...
 	go vet -tags kubernetes ./test/kubernetes
-	go vet -tags contract ./test/contract
 	$(bin)/staticcheck ./...
 	$(bin)/buf lint
 	$(bin)/buf format --diff --exit-code

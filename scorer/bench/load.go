@@ -23,6 +23,9 @@ type Load struct {
 	Warmup, During time.Duration
 	// Rate is the calls a second of all callers together in an open loop. 0: a closed loop.
 	Rate float64
+	// Impatient lets calls of an open loop that would begin late fall away, and counts all from when they are sent: for rates
+	// that no server could bear.
+	Impatient bool
 	// ServerPID is the server's process on this machine, whose processor time is read. 0: not known.
 	ServerPID int
 	// Scores is how many answers a call brings, at least 1.
@@ -53,7 +56,7 @@ func Run(ctx context.Context, callers []Caller, l Load) Report {
 	for i, c := range callers {
 		t := &tally{latencies: hdrhistogram.New(leastLatency, mostLatency, digits), failed: make(map[string]uint64)}
 		tallies[i] = t
-		pace := newPacer(l.Rate / float64(len(callers)))
+		pace := newPacer(l.Rate/float64(len(callers)), l.Impatient)
 		wg.Go(func() { // ended by stop, waited for below
 			t.drive(ctx, c, pace, &counting)
 		})
@@ -86,8 +89,8 @@ func (t *tally) drive(ctx context.Context, c Caller, pace *pacer, counting *atom
 			_ = t.latencies.RecordValue(min(max(int64(took), leastLatency), mostLatency)) // within its bounds
 			continue
 		}
-		if t.first == nil {
-			t.first = err
+		if t.first == nil || reasonOf(t.first) != ReasonConnection && reasonOf(err) == ReasonConnection {
+			t.first = err // of a connection, since its reason says the least
 		}
 		t.failed[reasonOf(err)]++
 		if reasonOf(err) == ReasonConnection {
@@ -98,16 +101,17 @@ func (t *tally) drive(ctx context.Context, c Caller, pace *pacer, counting *atom
 
 // pacer tells when calls are due.
 type pacer struct {
-	mean time.Duration // between two calls; 0: at once
-	due  time.Time
+	mean      time.Duration // between two calls; 0: at once
+	due       time.Time
+	impatient bool
 }
 
-func newPacer(rate float64) *pacer {
+func newPacer(rate float64, impatient bool) *pacer {
 	if rate <= 0 {
 		return &pacer{}
 	}
 	mean := time.Duration(float64(time.Second) / rate)
-	return &pacer{mean: mean, due: time.Now().Add(time.Duration(rand.Float64() * float64(mean)))}
+	return &pacer{mean: mean, impatient: impatient, due: time.Now().Add(time.Duration(rand.Float64() * float64(mean)))}
 }
 
 // next waits until the next call is due, and tells the time from which it counts: when it was due if that has passed, else
@@ -117,6 +121,9 @@ func (p *pacer) next(ctx context.Context) (time.Time, bool) {
 		return time.Now(), true
 	}
 	due := p.due
+	if now := time.Now(); p.impatient && due.Before(now) {
+		due = now
+	}
 	p.due = due.Add(time.Duration(rand.ExpFloat64() * float64(p.mean)))
 	if wait := time.Until(due); wait > 0 {
 		ok := sleep(ctx, wait)

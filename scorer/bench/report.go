@@ -38,7 +38,7 @@ func report(tallies []*tally, used spent, scores int) Report {
 			r.Reasons[reason] += n
 			r.Errors += n
 		}
-		if r.First == nil {
+		if r.First == nil || t.first != nil && reasonOf(r.First) != ReasonConnection && reasonOf(t.first) == ReasonConnection {
 			r.First = t.first
 		}
 	}

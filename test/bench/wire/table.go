@@ -80,6 +80,8 @@ func (r results) bars(out *strings.Builder) {
 		var wanted, measured string
 		met := false
 		switch {
+		case ours.Requests == 0:
+			continue
 		case b.most > 0:
 			wanted, measured = fmt.Sprintf("< %.0f us", b.most), fmt.Sprintf("%.0f us", ours.P99)
 			met = ours.P99 < b.most
