@@ -26,7 +26,7 @@ type accessOptions struct {
 
 func (o *accessOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.cert, "tls-cert", "", "`FILE` with the server's certificate and its chain, in PEM; read again when it changes (default: none, no TLS)")
-	f.StringVar(&o.key, "tls-key", "", "`FILE` with its key, in PEM (default: none)")
+	f.StringVar(&o.key, "tls-key", "", "`FILE` with the key of --tls-cert, in PEM (default: none)")
 	f.StringVar(&o.clientCA, "tls-client-ca", "", "`FILE` with the authorities whose client certificates are taken, in PEM; without --callers each of them may do everything (default: none)")
 	f.StringVar(&o.callers, "callers", "", "`FILE` of callers, read again when it changes: lines of a role, score or operate, a name, and sha256:, token:, san: or cn: with a credential (default: none, who connects may do everything)")
 	f.StringArrayVar(&o.origins, "cors-origin", nil, "`ORIGIN` of web pages whose scripts may call, such as https://ops.example.com, * being any; may be repeated (default: none)")

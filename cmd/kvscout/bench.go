@@ -17,9 +17,9 @@ func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure the index on fixed workloads, and a server",
-		Long: `Measure the index, in this process, or a server (score), on workloads that are the same bit for bit on every machine. Their answers are known,
-and checked: a command exits with 1 if one was wrong. Nothing else should run on the machine. docs/performance.md says
-what is timed, and what other indexes reach.`,
+		Long: `Measure the index, in this process, or a server (score), on workloads that are the same bit for bit on every machine.
+Their answers are known, and checked: a command exits with 1 if one was wrong. Nothing else should run on the machine.
+docs/performance.md says what is timed, and what other indexes reach.`,
 		Example: `  kvscout bench pinned --reps 3
   kvscout bench mooncake --cap 100000 --trace conversation_trace.jsonl
   kvscout bench wide`,
@@ -129,7 +129,7 @@ and 8 on the conversation trace the published ones.`,
 	f.add(cmd)
 	cmd.Flags().IntVar(&capacity, "cap", 100_000, "blocks that each worker holds")
 	cmd.Flags().IntVar(&copies, "copies", 1, "serve the trace so often, each time with blocks of its own")
-	cmd.Flags().StringVar(&trace, "trace", "", "file of the trace (no default)")
+	cmd.Flags().StringVar(&trace, "trace", "", "`FILE` of the trace (no default)")
 	return cmd
 }
 

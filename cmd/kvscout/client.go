@@ -29,6 +29,7 @@ func (o *clientOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.protocol, "protocol", "connect", "protocol to speak: connect, grpc or grpcweb")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "longest time for one call")
 	o.credentialOptions.register(f)
+	groupFlags(f, "Server", "server", "protocol", "timeout", "ca", "cert", "key", "token-file")
 }
 
 // client calls both services of one server. Close frees its connections.

@@ -19,7 +19,7 @@ func (o *credentialOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.tokenFile, "token-file", "", "`FILE` that holds the bearer token to call with (default: none)")
 	f.StringVar(&o.ca, "ca", "", "`FILE` with the authorities of the server's certificate, in PEM (default: those of the system)")
 	f.StringVar(&o.cert, "cert", "", "`FILE` with a certificate to call with, in PEM (default: none)")
-	f.StringVar(&o.key, "key", "", "`FILE` with its key, in PEM (default: none)")
+	f.StringVar(&o.key, "key", "", "`FILE` with the key of --cert, in PEM (default: none)")
 }
 
 // tlsConfig is nil when nothing is asked for that differs from what HTTP does anyway.

@@ -12,6 +12,8 @@ import (
 	"golang.org/x/term"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/kvscout/kvscout/cmd/kvscout/dashboard"
 )
 
 // protoJSON writes one message as one line of its standard JSON form, zeros included.
@@ -44,7 +46,7 @@ func (t *table) row(cells ...any) {
 		if i > 0 {
 			fmt.Fprint(t.tab, "\t")
 		}
-		fmt.Fprint(t.tab, c)
+		fmt.Fprint(t.tab, dashboard.Printable(fmt.Sprint(c))) // ids and faults are others' words
 	}
 	fmt.Fprintln(t.tab)
 }

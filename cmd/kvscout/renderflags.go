@@ -38,8 +38,8 @@ func (o *renderOptions) register(f *pflag.FlagSet) {
 	f.DurationVar(&o.reload, "render-reload-interval", 10*time.Second, "how often the directories of models are looked at; changed files are loaded, and if they cannot be, the old ones stay in use")
 	f.Int64Var(&o.cacheBytes, "render-cache-bytes", render.DefaultCacheBytes, "room for the tokens of bodies that come again, per renderer; 0 is none")
 	f.DurationVar(&o.cacheTTL, "render-cache-ttl", render.DefaultCacheTTL, "how long such tokens are used")
-	f.StringVar(&o.tenantHeader, "tenant-header", "x-tenant-id", "header of a request that names its tenant, which is its cache salt; - is none")
-	f.StringArrayVar(&o.stripFields, "strip-field", []string{"nvext"}, "top-level member of bodies that only the gateway knows, kept from renderers; may be repeated")
+	f.StringVar(&o.tenantHeader, "tenant-header", "x-tenant-id", "`HEADER` of a request that names its tenant, which is its cache salt; - is none")
+	f.StringArrayVar(&o.stripFields, "strip-field", []string{"nvext"}, "top-level `MEMBER` of bodies that only the gateway knows, kept from renderers; may be repeated")
 	f.BoolVar(&o.trustCallerTokens, "trust-caller-tokens", false, "take token ids that a body carries for its prompt (default false: refuse such bodies)")
 	f.StringVar(&o.mismatch, "fingerprint-mismatch", "refuse", "what becomes of a request if a worker renders otherwise than the renderer: refuse, or flag its numbers")
 }

@@ -14,8 +14,8 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kvscout",
 		Short: "Which workers already hold how much of a prompt in their KV cache?",
-		Long: `kvscout listens to the KV-cache events of inference engines (vLLM, SGLang) and answers, for a request, which
-workers already hold how much of its prompt, and whether that is exact.
+		Long: `kvscout listens to the KV-cache events of inference engines (vLLM, SGLang, TensorRT-LLM) and answers, for a request,
+which workers already hold how much of its prompt, and whether that is exact.
 
 Every flag may also be given as an environment variable: --listen is KVSCOUT_LISTEN, --max-prompt-tokens is
 KVSCOUT_MAX_PROMPT_TOKENS. A flag beats its variable; an empty variable is as none. Values of a flag that may be
@@ -25,6 +25,7 @@ Exit codes: 0 done, 1 failed (verify and simulate: an answer was wrong; replay a
 2 called wrongly.`,
 		Example: `  kvscout serve --source id=w0,engine=vllm,model=qwen3,events=tcp://10.0.0.7:5557,replay=tcp://10.0.0.7:5558
   kvscout score --model qwen3 --tokens ids.json
+  kvscout top
   kvscout verify recordings/`,
 		Args:              noCommand,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -36,10 +37,13 @@ Exit codes: 0 done, 1 failed (verify and simulate: an answer was wrong; replay a
 		SuggestionsMinimumDistance: 2, // letters that may differ in a name meant
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(
-		newServe(), newScore(), newReport(), newWorkers(), newStats(), newTop(), newInspect(), newDump(), newClear(),
-		newSnapshot(), newRecord(), newReplay(), newVerify(), newRender(), newSimulate(), newBench(), newVersion(),
-	)
+	root.SetUsageFunc(usage)
+	addGrouped(root, groupServe, "The service:", newServe(), newSnapshot())
+	addGrouped(root, groupAsk, "Ask and steer a running one:", newScore(), newWorkers(), newStats(), newTop(), newInspect(), newDump(),
+		newReport(), newClear())
+	addGrouped(root, groupPlay, "Recordings and proof:", newRecord(), newReplay(), newVerify(), newRender())
+	addGrouped(root, groupMeasure, "Without engines:", newSimulate(), newBench())
+	root.AddCommand(newVersion())
 	return root
 }
 

@@ -46,7 +46,7 @@ func (o *logOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.tokenFile, "nats-token-file", "", "`FILE` that holds the NATS token; the embedded server asks for it too (default: none)")
 	f.StringVar(&o.caFile, "nats-ca-file", "", "PEM `FILE` of the authority that NATS servers are known by (default: the system's)")
 	f.StringVar(&o.certFile, "nats-cert-file", "", "PEM `FILE` of the certificate for TLS to NATS; the embedded server shows it (default: none)")
-	f.StringVar(&o.keyFile, "nats-key-file", "", "PEM `FILE` of its key (default: none)")
+	f.StringVar(&o.keyFile, "nats-key-file", "", "PEM `FILE` of the key of --nats-cert-file (default: none)")
 }
 
 // check reports everything wrong with the settings.

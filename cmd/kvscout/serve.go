@@ -57,6 +57,7 @@ underscores, "sources" for --source, and "workers", a list of workers. --source 
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd, &o) },
 	}
 	o.register(cmd.Flags())
+	groupServeFlags(cmd.Flags())
 	return cmd
 }
 

@@ -157,7 +157,7 @@ func printStats(w io.Writer, s *kvscoutv1.Stats) error {
 	}
 	for _, src := range s.GetSources() {
 		if src.GetAccuracy() != nil {
-			fmt.Fprintf(w, "accuracy: %s rank %d, %s\n", src.GetWorkerId(), src.GetRank(), accuracyWords(src.GetAccuracy()))
+			fmt.Fprintf(w, "accuracy: %s rank %d, %s\n", dashboard.Printable(src.GetWorkerId()), src.GetRank(), accuracyWords(src.GetAccuracy()))
 		}
 	}
 	return nil
@@ -188,7 +188,7 @@ func printReadiness(w io.Writer, r *kvscoutv1.Readiness) {
 		ids  []string
 	}{{"waiting for", r.GetWaiting()}, {"not live", r.GetDegraded()}, {"flagged", r.GetFlagged()}} {
 		if len(list.ids) > 0 {
-			fmt.Fprintf(w, "; %s: %s", list.what, strings.Join(list.ids, ", "))
+			fmt.Fprintf(w, "; %s: %s", list.what, dashboard.Printable(strings.Join(list.ids, ", ")))
 		}
 	}
 	fmt.Fprintln(w)
@@ -199,12 +199,12 @@ func printDiscovery(w io.Writer, d *kvscoutv1.DiscoveryStats) {
 	for _, from := range d.GetDiscoverers() {
 		fmt.Fprintf(w, "workers from %s: %d, failures: %d", from.GetName(), from.GetWorkers(), from.GetFailures())
 		if from.GetError() != "" {
-			fmt.Fprintf(w, ", now: %s", strings.ReplaceAll(from.GetError(), "\n", "; "))
+			fmt.Fprintf(w, ", now: %s", dashboard.Printable(strings.ReplaceAll(from.GetError(), "\n", "; ")))
 		}
 		fmt.Fprintln(w)
 	}
 	for _, p := range d.GetPending() {
-		fmt.Fprintf(w, "worker %q waits: %s\n", p.GetWorkerId(), p.GetReason())
+		fmt.Fprintf(w, "worker %q waits: %s\n", p.GetWorkerId(), dashboard.Printable(p.GetReason()))
 	}
 }
 

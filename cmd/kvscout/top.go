@@ -1,14 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"io"
-	"os"
 	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/kvscout/kvscout/cmd/kvscout/dashboard"
@@ -77,19 +75,9 @@ func runTop(cmd *cobra.Command, o *topOptions) error {
 		},
 	}
 	if o.once {
-		return dashboard.Once(cmd.Context(), opts, out, columnsOf(out))
+		return dashboard.Once(cmd.Context(), opts, out, cmp.Or(columnsOf(out), onceWidth))
 	}
 	return dashboard.Run(cmd.Context(), opts, cmd.InOrStdin(), out)
-}
-
-// columnsOf is the width of the terminal that w is.
-func columnsOf(w io.Writer) int {
-	if f, ok := w.(*os.File); ok {
-		if n, _, err := term.GetSize(int(f.Fd())); err == nil {
-			return n
-		}
-	}
-	return onceWidth
 }
 
 // streamStats is a dashboard.Stream.

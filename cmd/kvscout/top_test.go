@@ -203,3 +203,23 @@ func TestTop_NoTerminal(t *testing.T) {
 		t.Errorf("an interval of 1ms: exit code %d", r.code)
 	}
 }
+
+// Ids and labels are whatever a caller registered: they reach no terminal as they are.
+func TestTablesShowNoControlCharacters(t *testing.T) {
+	url, _ := startServe(t, "--listen", "127.0.0.1:0")
+	const id = "a\x1b]0;owned\a\tb\u202e"
+	o := clientOptions{server: url, protocol: "connect", timeout: time.Minute}
+	spec := &kvscoutv1.WorkerSpec{WorkerId: id, Model: "m\x1b[2J", Engine: "vllm", Labels: map[string]string{"x\x07": "\x1b[31m"}}
+	if _, err := call(t.Context(), &o, &kvscoutv1.RegisterWorkerRequest{Worker: spec}, (*client).RegisterWorker); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"workers"}, {"stats"}, {"inspect", "--worker", id}, {"top", "--once", "--interval", "100ms"}} {
+		out := ok(t, append(args, "--server", url)...)
+		if i := strings.IndexAny(out, "\x1b\a\u202e"); i >= 0 {
+			t.Errorf("%q shows %q", args, out[max(0, i-10):min(len(out), i+20)])
+		}
+		if !strings.Contains(out, "a\ufffd]0;owned\ufffd\ufffdb\ufffd") {
+			t.Errorf("%q does not show the worker: %q", args, out)
+		}
+	}
+}

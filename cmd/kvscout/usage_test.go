@@ -43,6 +43,7 @@ var contract = map[string][]string{
 	"workers":        {"server", "json"},
 	"workers add":    {"server", "source", "alias", "label", "role"},
 	"workers remove": {"server", "rank"},
+	"top":            {"server", "interval", "once", "token-file", "ca"},
 	"stats":          {"server", "watch", "json", "token-file", "ca", "cert", "key"},
 	"inspect":        {"server", "worker", "rank", "tokens", "json"},
 	"record":         {"source", "output", "for", "max-bytes"},
@@ -79,6 +80,7 @@ func TestHelpTeaches(t *testing.T) {
 			wants(t, help, "--"+flag)
 		}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			wants(t, help, " --"+f.Name)
 			zero := f.DefValue == "" || f.DefValue == "0" || f.DefValue == "0s" || f.DefValue == "[]"
 			told := strings.Contains(f.Usage, "default") || strings.Contains(f.Usage, "0 is ") || strings.Contains(f.Usage, "at least one") || strings.Contains(f.Usage, "one that exists")
 			if zero && !told {
@@ -145,7 +147,11 @@ func TestVersion(t *testing.T) {
 }
 
 func TestBareCommandShowsHelp(t *testing.T) {
-	wants(t, ok(t), "Available Commands:", "simulate")
+	help := ok(t)
+	wants(t, help, "Ask and steer a running one:\n", "\nFlags:\n")
+	for _, cmd := range newRoot().Commands() {
+		wants(t, help, "\n  "+cmd.Name()+" ")
+	}
 }
 
 func TestMisuseExitsWith2(t *testing.T) {

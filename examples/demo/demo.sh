@@ -83,6 +83,10 @@ for _ in {1..50}; do # a slow machine may come to it later, or never: the table 
 done
 "$bin" stats || fail "stats"
 
+heading "kvscout top shows it live in a terminal; this is one view of it, as text"
+"$bin" top --once >"$work/top.txt" || fail "top"
+sed '/^Calls$/,$d' "$work/top.txt"
+
 heading "What the engines say of their caches, and what was predicted"
 wait "$sim_pid" || { cat "$work/simulate.out"; sim_pid=; fail "an answer that was called exact was wrong, or the simulation broke"; }
 sim_pid=

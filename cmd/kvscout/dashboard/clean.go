@@ -9,21 +9,25 @@ import (
 // maxText bounds what is shown of one text of the server, in characters.
 const maxText = 256
 
-// clean makes a text of the server harmless for a terminal: what is not printable (control and format characters, bad
-// UTF-8) becomes U+FFFD, and what is too long ends in an ellipsis.
-func clean(s string) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range s {
-		if n == maxText {
-			b.WriteRune('…')
-			break
-		}
+// Printable makes a text of a server harmless for a terminal: what is not printable (control and format characters, bad
+// UTF-8) becomes U+FFFD.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
-			r = utf8.RuneError
+			return utf8.RuneError
 		}
-		b.WriteRune(r)
+		return r
+	}, s)
+}
+
+// clean is the printable text; a long one ends in an ellipsis.
+func clean(s string) string {
+	n := 0
+	for i := range s {
+		if n == maxText {
+			return Printable(s[:i]) + "…"
+		}
 		n++
 	}
-	return b.String()
+	return Printable(s)
 }

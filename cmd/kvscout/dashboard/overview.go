@@ -47,6 +47,9 @@ func overviewLines(s *sample, w int) []string {
 	return append(out, attention(s, w)...)
 }
 
+// maxNamed is how many sources Readiness names at most.
+const maxNamed = 256
+
 func serviceText(s *sample) string {
 	r := s.stats.GetReadiness()
 	state := word(r.GetState(), "SERVICE_STATE_")
@@ -59,8 +62,11 @@ func serviceText(s *sample) string {
 		what string
 		ids  []string
 	}{{"waited for", r.GetWaiting()}, {"not live", r.GetDegraded()}, {"flagged", r.GetFlagged()}} {
-		if len(list.ids) > 0 {
-			text += fmt.Sprintf(", %d %s", len(list.ids), list.what)
+		switch n := len(list.ids); {
+		case n >= maxNamed:
+			text += fmt.Sprintf(", %d or more %s", n, list.what)
+		case n > 0:
+			text += fmt.Sprintf(", %d %s", n, list.what)
 		}
 	}
 	return text
