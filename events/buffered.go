@@ -98,10 +98,10 @@ func (s Source) checkPolled() error {
 	switch {
 	case err != nil:
 		bad("events is no URL") // which the parser's error would repeat, credentials and all
+	case u.User != nil || u.RawQuery != "":
+		bad("events holds credentials, or a query that may be one")
 	case u.Host == "" || u.Fragment != "":
-		bad("events %q is not http://host:port/path", u.Redacted())
-	case u.User != nil:
-		bad("events holds credentials")
+		bad("events %q is not http://host:port/path", s.Events)
 	}
 	return errors.Join(faults...)
 }

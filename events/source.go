@@ -222,6 +222,9 @@ type Endpoint struct {
 // ParseEndpoint reads tcp://host:port and ipc://path. It errs with ErrSource.
 func ParseEndpoint(text string) (Endpoint, error) {
 	scheme, rest, ok := strings.Cut(text, "://")
+	if scheme != "ipc" && strings.ContainsAny(text, "@?#") { // which may be followed or led by a credential: it is not repeated
+		return Endpoint{}, fmt.Errorf("%w: endpoint has more than a host and a port", ErrSource)
+	}
 	if !ok || rest == "" {
 		return Endpoint{}, fmt.Errorf("%w: endpoint %q is not tcp://host:port or ipc://path", ErrSource, text)
 	}

@@ -73,23 +73,32 @@ func TestRefusal_WithoutTheBody(t *testing.T) {
 	}
 }
 
-// A connection of HTTP/1.1 is kept when the body of the refused call was small enough to come after all.
+// Over HTTP/1.1 the connection of a call that may be tried again is kept, and what comes on it is not held up for long by a
+// body that does not come.
 func TestRefusal_KeepsTheConnection(t *testing.T) {
-	r := start(t, access.Options{Callers: write(t, "", twoCallers)})
+	r := start(t, access.Options{Limits: access.Limits{Calls: 1}})
+	begin(t, r, "", 10)
+	under(t, r, 1)
 	conn := begin(t, r, "", 2)
 	in := bufio.NewReader(conn)
 	for i := range 3 {
+		if _, err := io.WriteString(conn, "{}"); err != nil {
+			t.Fatal(err)
+		}
 		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 		resp, err := http.ReadResponse(in, nil)
 		if err != nil {
 			t.Fatalf("call %d: %v", i, err)
 		}
-		if a := read(t, resp); a.status != http.StatusUnauthorized {
+		if a := read(t, resp); a.status != http.StatusTooManyRequests {
 			t.Errorf("call %d: %+v", i, a)
 		}
-		if _, err := io.WriteString(conn, "{}POST /kvscout.v1.ScoreService/Score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"); err != nil {
+		if _, err := io.WriteString(conn, "POST /kvscout.v1.ScoreService/Score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if a := answered(t, begin(t, r, "", 2)); a.status != http.StatusTooManyRequests {
+		t.Errorf("without a body: %+v", a)
 	}
 }
 

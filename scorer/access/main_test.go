@@ -81,7 +81,13 @@ func start(t testing.TB, opts access.Options, origins ...string) *rig {
 			t.Errorf("serve: %v", err)
 		}
 	})
-	t.Cleanup(func() { cancel(); running.Wait() })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		if log := r.log.String(); strings.Contains(log, "panic") {
+			t.Errorf("the server wrote of a panic:\n%s", log)
+		}
+	})
 	if r.guard.TLS() == nil { // else tests do it, with the certificates that they have
 		r.calls(client(t, nil, true), operateToken).register()
 	}

@@ -75,7 +75,7 @@ func unmarshalJSON(data []byte, m proto.Message) error {
 		return errors.New("zero-length payload is not a valid JSON object")
 	}
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, m); err != nil {
-		return fmt.Errorf("unmarshal into %T: %w", m, err)
+		return fmt.Errorf("unmarshal into %T: %w", m, told(err))
 	}
 	return nil
 }
