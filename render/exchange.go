@@ -89,6 +89,9 @@ func (c *Client) exchange(ctx context.Context, req Request, tokenize bool) (rend
 		return rendered{}, err
 	}
 	post.Header.Set("Content-Type", "application/json")
+	if c.opts.Propagate != nil {
+		c.opts.Propagate(ctx, post.Header) // last: the caller may have named another trace
+	}
 	c.counters.sent.Add(uint64(len(req.Body)))
 	resp, err := c.transport.RoundTrip(post) // not http.Client: no redirects, no cookies
 	if err != nil {

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -58,6 +59,8 @@ type Options struct {
 	// Transport carries the requests; nil for one of the client's own: HTTP/1.1, kept connections, no proxy.
 	// It need not decompress: no compression is asked for.
 	Transport http.RoundTripper
+	// Propagate, when set, writes into the headers of a render what its context belongs to, such as a trace.
+	Propagate func(context.Context, http.Header)
 	// BearerToken is sent as "Authorization: Bearer"; empty sends none. It appears in no error.
 	BearerToken string
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/kvscout/kvscout/scorer/admin"
 	"github.com/kvscout/kvscout/scorer/metrics"
 	"github.com/kvscout/kvscout/scorer/server"
+	"github.com/kvscout/kvscout/scorer/tracing"
 )
 
 const (
@@ -36,18 +37,21 @@ type adminOptions struct {
 
 	mutexFraction int
 	blockRate     time.Duration
+
+	trace traceOptions
 }
 
 func (o *adminOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.listen, "admin-listen", defaultAdminListen, "`ADDRESS` for operators, without TLS or rights: metrics, profiles, readiness; HOST:PORT, unix:///PATH or off. While the default is in use a free port of loopback is taken, which the log tells")
 	f.IntVar(&o.mutexFraction, "mutex-profile-fraction", 0, "one of so many waits for a lock is in the mutex profile (default 0: none)")
 	f.DurationVar(&o.blockRate, "block-profile-rate", 0, "one wait for each so long time blocked is in the block profile (default 0: none)")
+	o.trace.register(f)
 }
 
 // resolve reads what the flags were set to. Endpoints that workers dial go before the default address.
 func (o *adminOptions) resolve(flags *pflag.FlagSet, workers []discover.Worker) error {
 	o.given = flags.Changed("admin-listen")
-	var faults []error
+	faults := []error{o.trace.resolve(flags)}
 	if err := checkListen(o.listen, workers); err != nil && o.given {
 		faults = append(faults, err)
 	} else if err != nil {
@@ -67,16 +71,37 @@ type operators struct {
 	registry *prometheus.Registry
 	admin    *admin.Server
 	calls    *metrics.Calls
-	stop     func() // ends it and waits for it
+	steps    *metrics.Steps
+	traces   *tracing.Provider // nil if nothing is traced
+	stop     func()            // ends it and waits for it
 }
 
 // start listens and answers until stop is called.
 func (o *adminOptions) start(ctx context.Context, log *slog.Logger) (*operators, error) {
-	out := &operators{registry: metrics.NewRegistry(version()), stop: func() {}}
-	out.calls = metrics.NewCalls(out.registry)
+	traces, err := o.trace.open(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	out := &operators{registry: metrics.NewRegistry(version()), traces: traces}
+	out.calls, out.steps = metrics.NewCalls(out.registry), metrics.NewSteps(out.registry)
 	out.admin = admin.New(admin.Options{Metrics: metrics.Handler(out.registry, log), Version: version(), Logger: log})
+	stop, err := o.serve(ctx, out.admin, log)
+	if err != nil {
+		return nil, errors.Join(err, traces.Close(ctx))
+	}
+	out.stop = func() {
+		if err := traces.Close(ctx); err != nil {
+			log.Warn("the last spans are lost", "error", err)
+		}
+		stop()
+	}
+	return out, nil
+}
+
+// serve has s answer, unless it is turned off, until stop is called.
+func (o *adminOptions) serve(ctx context.Context, s *admin.Server, log *slog.Logger) (stop func(), err error) {
 	if o.listen == "" || o.listen == adminOff {
-		return out, nil
+		return func() {}, nil
 	}
 	l, err := o.open(ctx, log)
 	if err != nil {
@@ -90,12 +115,11 @@ func (o *adminOptions) start(ctx context.Context, log *slog.Logger) (*operators,
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
 	wg.Go(func() { // ended by cancel, waited for by stop
-		if err := out.admin.Serve(serving, l); err != nil {
+		if err := s.Serve(serving, l); err != nil {
 			log.Error("operators are served no more", "error", err)
 		}
 	})
-	out.stop = func() { cancel(); wg.Wait(); unprofile() }
-	return out, nil
+	return func() { cancel(); wg.Wait(); unprofile() }, nil
 }
 
 // open listens on the address that was given, or on the default one or any free one of loopback.
@@ -123,6 +147,13 @@ func (o *adminOptions) profile() func() {
 
 // observe lets operators see the service, from now on.
 func (o *operators) observe(index *indexrpc.Service) {
+	o.registry.MustRegister(metrics.NewCollector(index.Stats))
+	if o.traces != nil {
+		o.registry.MustRegister(metrics.Traces{Stats: func() (ended, exported, failed uint64) {
+			s := o.traces.Stats()
+			return s.Ended, s.Exported, s.Failed
+		}})
+	}
 	o.admin.SetReady(func() admin.Status { return adminStatus(index.Stats(time.Now()).GetReadiness()) })
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/kvscout/kvscout/render"
+	"github.com/kvscout/kvscout/scorer/tracing"
 )
 
 // renderOptions are the settings of a server that say how bodies become tokens, and what of them counts.
@@ -95,5 +96,6 @@ func (o *renderOptions) clientOptions(url, protocol string, maxTokens int) (rend
 		URL: url, Protocol: protocol, BearerToken: token,
 		Timeout: o.timeout, MediaTimeout: max(o.timeout, render.DefaultMediaTimeout),
 		MaxTokens: max(maxTokens, render.DefaultMaxTokens), Concurrency: o.concurrency,
+		Propagate: tracing.Inject,
 	}, nil
 }

@@ -182,6 +182,7 @@ func newServer(o *serveOptions, guard *access.Guard, index *indexer.Index, fleet
 		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderers.renderer(), Logger: log,
 		TenantHeader: o.render.tenantHeader, StripFields: o.render.stripFields,
 		TrustCallerTokens: o.render.trustCallerTokens, FlagFingerprints: o.render.mismatch == "flag",
+		Tracer: operators.traces.Tracer(), Rendered: operators.steps.Rendered, LookedUp: operators.steps.LookedUp,
 	})
 	about := indexrpc.Options{
 		MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, RendererStats: renderers.stats, LogStats: share.stats(),
@@ -205,6 +206,7 @@ func newServer(o *serveOptions, guard *access.Guard, index *indexer.Index, fleet
 		Grace:       o.shutdownGrace,
 		Logger:      log,
 		Observe:     operators.calls.Observe,
+		Tracer:      operators.traces.Tracer(),
 		// A token is at most 12 bytes of a JSON body; a call lasts as long as the renderer may.
 		ReadMaxBytes: max(server.DefaultReadMaxBytes, 16*o.maxPromptTokens),
 		CallTimeout:  max(server.DefaultCallTimeout, o.render.callTimeout()),

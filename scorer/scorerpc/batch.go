@@ -29,9 +29,9 @@ func (s *Service) ScoreBatch(ctx context.Context, req *connect.Request[kvscoutv1
 	list := req.Msg.GetRequests()
 	switch {
 	case len(list) == 0:
-		return nil, s.failed(indexrpc.Failf(indexrpc.ReasonNoRequests, "the batch has no request")).Connect()
+		return nil, s.failed(ctx, indexrpc.Failf(indexrpc.ReasonNoRequests, "the batch has no request")).Connect()
 	case len(list) > maxBatch:
-		return nil, s.failed(indexrpc.Failf(indexrpc.ReasonTooManyRequests, "%d requests, limit %d", len(list), maxBatch)).Connect()
+		return nil, s.failed(ctx, indexrpc.Failf(indexrpc.ReasonTooManyRequests, "%d requests, limit %d", len(list), maxBatch)).Connect()
 	}
 	results := make([]*kvscoutv1.ScoreResult, len(list))
 	work := make(chan int, len(list))
@@ -49,7 +49,7 @@ func (s *Service) ScoreBatch(ctx context.Context, req *connect.Request[kvscoutv1
 	}
 	wg.Wait()
 	if err := context.Cause(ctx); err != nil {
-		return nil, s.failed(err).Connect()
+		return nil, s.failed(ctx, err).Connect()
 	}
 	return connect.NewResponse(&kvscoutv1.ScoreBatchResponse{Results: results}), nil
 }
@@ -63,8 +63,8 @@ func (s *Service) result(ctx context.Context, req *kvscoutv1.ScoreRequest) (out 
 	defer func() {
 		if p := recover(); p != nil {
 			// Its text may quote the request.
-			s.opts.Logger.Error("score panicked", "panic_type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
-			out.Response, out.Error = nil, errorOf(s.failed(errPanic))
+			s.opts.Logger.ErrorContext(ctx, "score panicked", "panic_type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+			out.Response, out.Error = nil, errorOf(s.failed(ctx, errPanic))
 		}
 	}()
 	res, failed := s.counted(ctx, req, new(sheet))

@@ -30,6 +30,14 @@ func (s *Service) prompt(ctx context.Context, req *kvscoutv1.ScoreRequest) (prom
 	if req.PromptIndex != nil {
 		return prompt{}, indexrpc.Failf(indexrpc.ReasonBadPromptIndex, "prompt_index without http_request")
 	}
+	_, keying := s.step(ctx, stepKey, false)
+	p, err := s.given(req)
+	keying.end(err, p.tokens, "prompt_tokens")
+	return p, err
+}
+
+// given reads a prompt that comes as tokens or keys.
+func (s *Service) given(req *kvscoutv1.ScoreRequest) (prompt, error) {
 	q, err := indexrpc.ReadPrompt(req, s.opts.MaxPromptTokens)
 	if err != nil {
 		return prompt{}, err
@@ -77,7 +85,9 @@ func (s *Service) rendered(ctx context.Context, req *kvscoutv1.ScoreRequest) (pr
 	if err != nil {
 		return prompt{}, err
 	}
+	_, keying := s.step(ctx, stepKey, false)
 	err = s.take(&p, result, req.PromptIndex, said.media)
+	keying.end(err, p.tokens, "prompt_tokens")
 	return p, err
 }
 

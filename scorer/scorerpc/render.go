@@ -19,7 +19,7 @@ import (
 func (s *Service) Render(ctx context.Context, req *connect.Request[kvscoutv1.RenderRequest]) (*connect.Response[kvscoutv1.RenderResponse], error) {
 	out, err := s.renderOnly(ctx, req.Msg)
 	if err != nil {
-		return nil, s.failed(err).Connect()
+		return nil, s.failed(ctx, err).Connect()
 	}
 	s.requests.Add(1)
 	return connect.NewResponse(out), nil
@@ -85,9 +85,7 @@ func (s *Service) render(ctx context.Context, h *kvscoutv1.HttpRequest, p *promp
 	if err != nil {
 		return render.Result{}, badBody(err.Error())
 	}
-	result, err := s.opts.Renderer.Render(ctx, render.Request{
-		Model: p.query.Model, Path: h.GetPath(), Body: body, Header: s.forwarded(h),
-	})
+	result, err := s.ask(ctx, render.Request{Model: p.query.Model, Path: h.GetPath(), Body: body, Header: s.forwarded(h)})
 	if err != nil {
 		return render.Result{}, err
 	}
@@ -101,6 +99,26 @@ func (s *Service) render(ctx context.Context, h *kvscoutv1.HttpRequest, p *promp
 		return render.Result{}, indexrpc.Failf(indexrpc.ReasonRendererUnusable, "renderer answered without tokens") // rule 14
 	}
 	return result, nil
+}
+
+// ask is the renderer's Render, timed.
+func (s *Service) ask(ctx context.Context, req render.Request) (render.Result, error) {
+	ctx, rendering := s.step(ctx, stepRender, s.opts.Rendered != nil)
+	result, err := s.opts.Renderer.Render(ctx, req)
+	outcome := RenderedFresh
+	switch {
+	case err != nil:
+		outcome = RenderedFailed
+	case result.Cached:
+		outcome = RenderedCached
+	}
+	rendering.say("renderer", result.Renderer)
+	rendering.say("outcome", outcome)
+	took := rendering.end(err, len(result.Prompts), "prompts")
+	if s.opts.Rendered != nil {
+		s.opts.Rendered(req.Model, outcome, took)
+	}
+	return result, err
 }
 
 // forwarded are the headers for the renderer. The tenant is none of them: it changes no token, and may be a secret.

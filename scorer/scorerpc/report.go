@@ -23,18 +23,18 @@ const (
 )
 
 // reported turns what a report came to into what connect wants.
-func reported[T any](s *Service, out *T, err error) (*connect.Response[T], error) {
+func reported[T any](ctx context.Context, s *Service, out *T, err error) (*connect.Response[T], error) {
 	if err != nil {
-		return nil, s.failed(err).Connect()
+		return nil, s.failed(ctx, err).Connect()
 	}
 	s.requests.Add(1)
 	return connect.NewResponse(out), nil
 }
 
 // ReportRouted credits a worker with a prompt that was sent to it.
-func (s *Service) ReportRouted(_ context.Context, req *connect.Request[kvscoutv1.ReportRoutedRequest]) (*connect.Response[kvscoutv1.ReportRoutedResponse], error) {
+func (s *Service) ReportRouted(ctx context.Context, req *connect.Request[kvscoutv1.ReportRoutedRequest]) (*connect.Response[kvscoutv1.ReportRoutedResponse], error) {
 	out, err := s.route(req.Msg)
-	return reported(s, out, err)
+	return reported(ctx, s, out, err)
 }
 
 func (s *Service) route(req *kvscoutv1.ReportRoutedRequest) (*kvscoutv1.ReportRoutedResponse, error) {
@@ -104,7 +104,7 @@ func (s *Service) source(worker string, rank uint32) (*indexer.Ledger, error) {
 // ReportOutcome compares an engine's own word with what Score had said.
 func (s *Service) ReportOutcome(ctx context.Context, req *connect.Request[kvscoutv1.ReportOutcomeRequest]) (*connect.Response[kvscoutv1.ReportOutcomeResponse], error) {
 	out, err := s.outcome(ctx, req.Msg)
-	return reported(s, out, err)
+	return reported(ctx, s, out, err)
 }
 
 func (s *Service) outcome(ctx context.Context, req *kvscoutv1.ReportOutcomeRequest) (*kvscoutv1.ReportOutcomeResponse, error) {

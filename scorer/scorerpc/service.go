@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"go.opentelemetry.io/otel/trace"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
@@ -59,6 +60,11 @@ type Options struct {
 	// Ready says whether the index has what it starts with; until then calls get NOT_READY. Nil is always.
 	Ready  func() bool
 	Logger *slog.Logger
+	// Tracer makes a span of each step of a call that is traced; nil makes none.
+	Tracer trace.Tracer
+	// Rendered is told how long each render took, by model and outcome; LookedUp of each lookup. Nil: nobody is told.
+	Rendered func(model, outcome string, took time.Duration)
+	LookedUp func(took time.Duration)
 }
 
 func (o Options) withDefaults() Options {
@@ -173,7 +179,7 @@ func (s *Service) counted(ctx context.Context, req *kvscoutv1.ScoreRequest, sh *
 	begin := time.Now()
 	out, err := s.score(ctx, req, sh)
 	if err != nil {
-		return nil, s.failed(err)
+		return nil, s.failed(ctx, err)
 	}
 	s.requests.Add(1)
 	s.answered.Since(begin)
@@ -181,12 +187,12 @@ func (s *Service) counted(ctx context.Context, req *kvscoutv1.ScoreRequest, sh *
 }
 
 // failed counts a call that ended in an error, by its reason.
-func (s *Service) failed(err error) *indexrpc.Error {
+func (s *Service) failed(ctx context.Context, err error) *indexrpc.Error {
 	e := classify(err)
 	s.errors[e.Reason].Add(1)
 	s.requests.Add(1)
 	if e.Reason == indexrpc.ReasonInternal {
-		s.opts.Logger.Error("call failed without a reason", "error_type", fmt.Sprintf("%T", err)) // its text may quote the request
+		s.opts.Logger.ErrorContext(ctx, "call failed without a reason", "error_type", fmt.Sprintf("%T", err)) // its text may quote the request
 	}
 	return e
 }
@@ -214,7 +220,7 @@ func (s *Service) score(ctx context.Context, req *kvscoutv1.ScoreRequest, sh *sh
 }
 
 // answer rates whom the request wants rated, for a prompt that was read. The answer lies in sh.
-func (s *Service) answer(ctx context.Context, req *kvscoutv1.ScoreRequest, want selection, p prompt, sh *sheet) (*kvscoutv1.ScoreResponse, error) {
+func (s *Service) answer(ctx context.Context, req *kvscoutv1.ScoreRequest, want selection, p prompt, sh *sheet) (out *kvscoutv1.ScoreResponse, err error) {
 	// Read first: the answer is at least as new as its version says.
 	version := s.index.Version()
 	// Before the index: what is confirmed in between counts twice nowhere, since predictions only extend a match.
@@ -224,10 +230,14 @@ func (s *Service) answer(ctx context.Context, req *kvscoutv1.ScoreRequest, want 
 	}
 	d := s.desks.Get().(*desk)
 	defer s.desks.Put(d)
+	_, looking := s.step(ctx, stepLookup, s.opts.LookedUp != nil)
 	matches, err := d.reader.Lookup(ctx, &p.query)
+	s.lookedUp(&looking, err, len(matches))
 	if err != nil {
 		return nil, err
 	}
+	ctx, scoring := s.step(ctx, stepScore, false)
+	defer func() { scoring.end(err, len(out.GetWorkers()), "workers") }()
 	if p.skipsCache {
 		want.weights = scorer.Weights{}
 	}
@@ -237,7 +247,7 @@ func (s *Service) answer(ctx context.Context, req *kvscoutv1.ScoreRequest, want 
 	}
 	a := answer{chosen: chosen, prompt: p, now: time.Now(), credits: credits, accuracy: s.accuracy}
 	ranked := d.rank(a.chosen.matches, a.predicted(), p.tokens, want.weights)
-	out := &kvscoutv1.ScoreResponse{PromptTokens: indexrpc.Count(p.tokens), Render: p.render, IndexVersion: version}
+	out = &kvscoutv1.ScoreResponse{PromptTokens: indexrpc.Count(p.tokens), Render: p.render, IndexVersion: version}
 	if req.GetRemember() {
 		out.ScoreId = s.memory.keep(&p.query, p.tokens, a.judged(ranked))
 	}

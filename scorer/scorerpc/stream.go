@@ -19,7 +19,7 @@ const maxInFlight = 64
 // ScoreStream rates the candidates of each request as it comes.
 func (s *Service) ScoreStream(ctx context.Context, stream *connect.BidiStream[kvscoutv1.ScoreStreamRequest, kvscoutv1.ScoreStreamResponse]) error {
 	if !s.streams.Enter() {
-		return s.failed(indexrpc.Overloaded("more than %d streams of scores", s.opts.MaxStreams)).Connect()
+		return s.failed(ctx, indexrpc.Overloaded("more than %d streams of scores", s.opts.MaxStreams)).Connect()
 	}
 	defer s.streams.Leave()
 	ctx, cancel := context.WithCancel(ctx)
@@ -41,16 +41,16 @@ func (s *Service) ScoreStream(ctx context.Context, stream *connect.BidiStream[kv
 		})
 	}
 	wg.Wait() // what is under way is answered first
-	return s.streamEnd(end, flow.err)
+	return s.streamEnd(ctx, end, flow.err)
 }
 
 // streamEnd is how a stream ends whose requests ended with received, and of which sending failed with sent, if it did.
-func (s *Service) streamEnd(received, sent error) error {
+func (s *Service) streamEnd(ctx context.Context, received, sent error) error {
 	switch {
 	case errors.Is(received, io.EOF) && sent == nil:
 		return nil
 	case errors.Is(received, os.ErrDeadlineExceeded): // only a server that shuts down sets one
-		return s.failed(indexrpc.Failf(indexrpc.ReasonNotReady, "the server is shutting down")).Connect()
+		return s.failed(ctx, indexrpc.Failf(indexrpc.ReasonNotReady, "the server is shutting down")).Connect()
 	case sent != nil:
 		return sent // connect's own: the caller is gone
 	default:
