@@ -20,6 +20,20 @@ const (
 	Estimate
 )
 
+// String is the kind as the API and the command have it.
+func (k BoundKind) String() string {
+	switch k {
+	case Upper:
+		return "upper"
+	case Lower:
+		return "lower"
+	case Estimate:
+		return "estimate"
+	default:
+		return "exact"
+	}
+}
+
 // Doubt is a set of reasons why answers about a source are bounds.
 type Doubt uint32
 

@@ -89,7 +89,7 @@
 //
 // # What it is not
 //
-// It does not choose: scores are package scorer's. It talks to no engine: package events does. It stores no tokens, so
-// it cannot say what a block contains. It keeps nothing across restarts by itself: package snapshot does, by Export and
-// Restore.
+// It is no server and needs none: see the example, and docs/embedding.md. It does not choose: scores are package scorer's.
+// It talks to no engine: package events does. It stores no tokens, so it cannot say what a block contains. It keeps nothing
+// across restarts by itself: package snapshot does, by Export and Restore.
 package indexer

@@ -15,5 +15,7 @@
 //
 // Concurrency: none; everything may be called from anywhere.
 //
+// It needs no server: see the example, and docs/embedding.md.
+//
 // It is not a load balancer: how busy a worker is does not enter.
 package scorer

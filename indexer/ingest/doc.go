@@ -21,5 +21,7 @@
 // Concurrency: one goroutine per source with an endpoint, ended by Deregister, replacement or Close, which wait for it.
 // Lock order: Fleet.mu, then a source's push, then the index.
 //
+// It needs no server: see the example, and docs/embedding.md.
+//
 // It is not discovery: it is told what exists (package discover, RegisterWorker).
 package ingest
