@@ -98,7 +98,7 @@ func TestHelpTeaches(t *testing.T) {
 // What the documents tell to type can be typed.
 func TestDocumentsUseFlagsThatExist(t *testing.T) {
 	found := 0
-	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/answers.md", "docs/engines.md", "docs/architecture.md", "docs/performance.md", "docs/rendering.md", "docs/top.md"} {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/answers.md", "docs/engines.md", "docs/architecture.md", "docs/performance.md", "docs/rendering.md", "docs/security.md", "docs/top.md"} {
 		data, err := os.ReadFile(filepath.Join("../..", name))
 		if err != nil {
 			t.Fatal(err)
