@@ -23,7 +23,7 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 
 bin := .tools/bin
 
-.PHONY: .venv all help build test test-race test-hftokenizers test-kubernetes chaos chaos-nightly nightly soak fuzz bench bench-peers bench-wire e2e-vllm e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
+.PHONY: .venv all help build test test-race test-hftokenizers test-kubernetes chaos chaos-nightly overload nightly soak fuzz bench bench-peers bench-wire e2e-vllm e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
 
 all: test lint ## test, then lint (what plain `make` does)
 
@@ -62,6 +62,9 @@ chaos: ## 200 simulated engines under faults for two minutes; then the index mus
 
 chaos-nightly: ## the same for thirty minutes, under the race detector
 	CGO_ENABLED=1 go test -race ./test/chaos -v -timeout 60m -args -chaos.engines=200 -chaos.for=30m -chaos.seed="$$RANDOM"
+
+overload: ## ask a server for ten times what it can do, for a minute by each protocol
+	go test ./test/service -v -count=1 -run Overload -timeout 15m -args -service.overload=1m
 
 # TESTFLAGS='-run=^$$ -bench=.' compares the speed of both.
 test-hftokenizers: $(tokenizers) ## build the Rust engine of render/token/hf (needs cargo, g++) and compare both engines
