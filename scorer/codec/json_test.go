@@ -165,3 +165,19 @@ func FuzzJSON(f *testing.F) {
 	}
 	f.Fuzz(sameAsProtoJSON)
 }
+
+// The base64 of prompts is refused wherever the standard library refuses it.
+func TestJSON_Base64(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for range 3000 {
+		data := make([]byte, rng.IntN(300))
+		for i := range data {
+			data[i] = byte(rng.Uint32())
+		}
+		text := []byte(base64.StdEncoding.EncodeToString(data))
+		if len(text) > 0 && rng.IntN(2) == 0 {
+			text[rng.IntN(len(text))] = []byte("=-_ .\x7fé\xffA/+")[rng.IntN(12)]
+		}
+		sameAsProtoJSON(t, slices.Concat([]byte(`{"tokens":{"packed":"`), text, []byte(`"}}`)))
+	}
+}
