@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"connectrpc.com/connect"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
@@ -32,6 +34,30 @@ func TestListen_Unix(t *testing.T) {
 	if err != nil || resp.Msg.GetWorkers()[0].GetHeldTokens() != 16 {
 		t.Errorf("score: %v, %v", resp, err)
 	}
+	h2 := new(http.Protocols)
+	h2.SetUnencryptedHTTP2(true)
+	over2 := &http.Transport{DialContext: transport.DialContext, Protocols: h2}
+	defer over2.CloseIdleConnections()
+	for name, c := range map[string]kvscoutv1connect.ScoreServiceClient{
+		"grpc":         kvscoutv1connect.NewScoreServiceClient(&http.Client{Transport: over2}, "http://socket", connect.WithGRPC()),
+		"grpc-web":     kvscoutv1connect.NewScoreServiceClient(&http.Client{Transport: transport}, "http://socket", connect.WithGRPCWeb()),
+		"connect json": kvscoutv1connect.NewScoreServiceClient(&http.Client{Transport: transport}, "http://socket", connect.WithProtoJSON()),
+	} {
+		resp, err := c.Score(t.Context(), connect.NewRequest(&kvscoutv1.ScoreRequest{Tokens: &kvscoutv1.Tokens{Packed: packed(17)}}))
+		if err != nil || resp.Msg.GetWorkers()[0].GetHeldTokens() != 16 {
+			t.Errorf("score by %s: %v, %v", name, resp, err)
+		}
+	}
+	conn, err := grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := new(kvscoutv1.ScoreResponse)
+	if err := conn.Invoke(t.Context(), kvscoutv1connect.ScoreServiceScoreProcedure, smallScore, out); err != nil || out.GetWorkers()[0].GetHeldTokens() != 64 {
+		t.Errorf("score by grpc-go: %v, %v", out, err)
+	}
+	_ = conn.Close()
+	over2.CloseIdleConnections()
 	// Somebody answers there: it is not taken away.
 	if _, err := server.Listen(t.Context(), "unix://"+path); !errors.Is(err, server.ErrAddress) {
 		t.Errorf("a socket in use: %v", err)
