@@ -7,11 +7,10 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
-	"runtime/debug"
 	"sync"
 	"time"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 
 	"github.com/kvscout/kvscout/events"
@@ -25,9 +24,6 @@ import (
 	"github.com/kvscout/kvscout/scorer/scorerpc"
 	"github.com/kvscout/kvscout/scorer/server"
 )
-
-// gcPercent trades memory for time: the index has nothing for the collector to scan, so a collection frees little.
-const gcPercent = 400
 
 func newServe() *cobra.Command {
 	var o serveOptions
@@ -85,9 +81,7 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	done := make(chan struct{})
 	go func() { defer close(done); renderers.run(watching) }() // ended by unwatch, waited for on done
 	defer func() { unwatch(); <-done }()
-	if os.Getenv("GOGC") == "" {
-		defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
-	}
+	defer tuneGC(memlimit.FromCgroup, log)()
 	for _, name := range unknownVariables(cmd.Root()) {
 		log.Warn("variable is no setting of any command", "name", name)
 	}

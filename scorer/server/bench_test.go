@@ -25,23 +25,43 @@ import (
 	"github.com/kvscout/kvscout/scorer/server"
 )
 
-// BenchmarkScore is one call of Score without its network: 64 workers that hold a prompt of 16,384 tokens more or less
-// deep, asked through the handler that every transport calls.
-func BenchmarkScore(b *testing.B) {
+// deepHandler is the handler that every transport calls, before 64 workers that hold a prompt of 16,384 tokens more or less
+// deep.
+func deepHandler(tb testing.TB) (http.Handler, []uint32) {
+	tb.Helper()
 	const tokens, workers = 16384, 64
 	index := indexer.New(indexer.Options{})
 	fleet := ingest.New(index, ingest.Options{})
-	b.Cleanup(fleet.Close)
+	tb.Cleanup(fleet.Close)
 	prompt := make([]uint32, tokens)
 	for i := range prompt {
 		prompt[i] = uint32(i * 7919 % 128000)
 	}
 	for i := range workers {
-		fillWorker(b, fleet, fmt.Sprintf("decode-worker-pod-%d", 1000+i), prompt[:tokens/workers*(workers-i)])
+		fillWorker(tb, fleet, fmt.Sprintf("decode-worker-pod-%d", 1000+i), prompt[:tokens/workers*(workers-i)])
 	}
-	handler := server.New(server.Options{
+	return server.New(server.Options{
 		Score: scorerpc.New(index, fleet, scorerpc.Options{}), Index: indexrpc.New(index, fleet, indexrpc.Options{}), Logger: slog.New(slog.DiscardHandler),
-	}).Handler()
+	}).Handler(), prompt
+}
+
+// A call makes few objects, however long its prompt is and however many workers it is about.
+func TestScore_Allocates(t *testing.T) {
+	handler, prompt := deepHandler(t)
+	body := []byte{0x12, 0x84, 0x80, 0x04, 0x0a, 0x80, 0x80, 0x04} // tokens.packed of 65,536 bytes
+	for _, token := range prompt {
+		body = binary.LittleEndian.AppendUint32(body, token)
+	}
+	out := &answer{header: make(http.Header)}
+	got := testing.AllocsPerRun(50, func() { askOnce(t, handler, out, "application/proto", body) })
+	if got > 80 {
+		t.Errorf("%v objects", got)
+	}
+}
+
+// BenchmarkScore is one call of Score without its network.
+func BenchmarkScore(b *testing.B) {
+	handler, prompt := deepHandler(b)
 	bytesOf := func(req *kvscoutv1.ScoreRequest) []byte {
 		data, err := proto.Marshal(req)
 		if err != nil {
@@ -74,7 +94,7 @@ func BenchmarkScore(b *testing.B) {
 	})
 }
 
-func fillWorker(b *testing.B, fleet *ingest.Fleet, id string, prompt []uint32) {
+func fillWorker(b testing.TB, fleet *ingest.Fleet, id string, prompt []uint32) {
 	b.Helper()
 	if _, err := fleet.Register(ingest.Worker{ID: id, Model: "m", Sources: []events.Source{{Engine: events.EngineVLLM}}}); err != nil {
 		b.Fatal(err)
@@ -106,19 +126,23 @@ func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
 func ask(b *testing.B, handler http.Handler, kind string, body []byte) {
 	b.Helper()
 	out := &answer{header: make(http.Header)}
-	header := http.Header{"Content-Type": {kind}, "Connect-Protocol-Version": {"1"}}
 	b.ReportAllocs()
 	for b.Loop() {
-		clear(out.header)
-		out.body.Reset()
-		req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, kvscoutv1connect.ScoreServiceScoreProcedure, io.NopCloser(bytes.NewReader(body)))
-		if err != nil {
-			b.Fatal(err)
-		}
-		req.Header = header
-		handler.ServeHTTP(out, req)
-		if out.body.Len() < 1000 {
-			b.Fatalf("answer %d: %s", out.code, out.body.Bytes())
-		}
+		askOnce(b, handler, out, kind, body)
+	}
+}
+
+func askOnce(tb testing.TB, handler http.Handler, out *answer, kind string, body []byte) {
+	tb.Helper()
+	clear(out.header)
+	out.body.Reset()
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, kvscoutv1connect.ScoreServiceScoreProcedure, io.NopCloser(bytes.NewReader(body)))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	req.Header = http.Header{"Content-Type": {kind}, "Connect-Protocol-Version": {"1"}}
+	handler.ServeHTTP(out, req)
+	if out.body.Len() < 1000 {
+		tb.Fatalf("answer %d: %s", out.code, out.body.Bytes())
 	}
 }
