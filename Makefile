@@ -23,7 +23,7 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 
 bin := .tools/bin
 
-.PHONY: .venv all help build test test-race test-hftokenizers test-kubernetes chaos chaos-nightly overload nightly soak fuzz bench bench-peers bench-wire e2e-vllm e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
+.PHONY: .venv all help build test test-race test-hftokenizers test-kubernetes test-prometheus chaos chaos-nightly overload nightly soak fuzz bench bench-peers bench-wire e2e-vllm e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
 
 all: test lint ## test, then lint (what plain `make` does)
 
@@ -56,6 +56,10 @@ kubetestapi := $(if $(KVSCOUT_KUBETESTAPI),,$(bin)/kubetestapi)
 test-kubernetes: $(kubetestapi) ## run the tests against a real kube-apiserver and etcd (built first: 5 minutes)
 	KVSCOUT_KUBETESTAPI="$${KVSCOUT_KUBETESTAPI:-$(CURDIR)/$(bin)/kubetestapi}" \
 	go test -tags kubernetes $(TESTFLAGS) ./test/kubernetes
+
+# Its module is apart: Prometheus' engine would be the largest dependency of the product.
+test-prometheus: ## test alerts and dashboard by Prometheus' own engine (built first: a minute)
+	cd test/prometheus && go vet ./... && go test $(TESTFLAGS) ./...
 
 chaos: ## 200 simulated engines under faults for two minutes; then the index must equal each engine's cache
 	go test ./test/chaos -v -timeout 10m -args -chaos.engines=200 -chaos.for=2m

@@ -115,8 +115,23 @@ func (a *api) consistent() {
 		}
 	}
 	port := spec.Containers[0].Ports[0]
-	if s.Spec.Ports[0].TargetPort.String() != port.Name || !strings.HasSuffix(a.listen(), ":9470") || port.ContainerPort != 9470 {
-		a.Errorf("the Service leads to %v, the pod has %v, the file says %q", s.Spec.Ports, port, a.listen())
+	listen, admin := a.listen()
+	if s.Spec.Ports[0].TargetPort.String() != port.Name || !strings.HasSuffix(listen, ":9470") || port.ContainerPort != 9470 {
+		a.Errorf("the Service leads to %v, the pod has %v, the file says %q", s.Spec.Ports, port, listen)
+	}
+	operators, probes := spec.Containers[0].Ports[1], spec.Containers[0]
+	if !strings.HasSuffix(admin, ":9471") || operators.ContainerPort != 9471 || d.Spec.Template.Annotations["prometheus.io/port"] != "9471" {
+		a.Errorf("operators are at %v, the file says %q, Prometheus is told %v", operators, admin, d.Spec.Template.Annotations)
+	}
+	for want, probe := range map[string]*corev1.Probe{"/readyz": probes.ReadinessProbe, "/healthz": probes.LivenessProbe} {
+		if probe.HTTPGet.Port.String() != operators.Name || probe.HTTPGet.Path != want {
+			a.Errorf("%s is probed by %+v", want, probe.HTTPGet)
+		}
+	}
+	for _, open := range s.Spec.Ports {
+		if open.TargetPort.String() == operators.Name {
+			a.Error("the Service leads callers to what is for operators")
+		}
 	}
 }
 
@@ -128,16 +143,17 @@ func (a *api) settings() string {
 	return c.Data["kvscout.yaml"]
 }
 
-// listen is the address in the file.
-func (a *api) listen() string {
+// listen are the addresses in the file, of callers and of operators.
+func (a *api) listen() (listen, admin string) {
 	a.Helper()
 	var file struct {
-		Listen string `json:"listen"`
+		Listen      string `json:"listen"`
+		AdminListen string `json:"admin_listen"`
 	}
 	if err := yaml.Unmarshal([]byte(a.settings()), &file); err != nil {
 		a.Fatal(err)
 	}
-	return file.Listen
+	return file.Listen, file.AdminListen
 }
 
 // The pod of docs/kubernetes.md is what that page says: a worker of the shipped configuration's selector.

@@ -46,7 +46,7 @@ func startKvscout(t *testing.T, a *api) *kvscout {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(k.program, "serve", "--config", filepath.Join(dir, "kvscout.yaml"), "--listen", "127.0.0.1:0",
+	cmd := exec.Command(k.program, "serve", "--config", filepath.Join(dir, "kvscout.yaml"), "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0",
 		"--kubeconfig", filepath.Join(dir, "kubeconfig"), "--kubernetes-namespace", "default", "--health-every", "0", "--worker-refresh", "200ms")
 	log, err := os.Create(k.log)
 	if err != nil {
