@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,13 +17,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/vmihailenco/msgpack/v5"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/dynamicpb"
 )
 
 // Secrets that a server meets. Each is told from everything else that it could write.
@@ -115,323 +107,24 @@ func TestSecrets_ScanFindsThem(t *testing.T) {
 	}
 }
 
-// secretRequest is a request with secrets, good or bad.
-type secretRequest struct {
-	method string
-	body   any  // an obj, or []byte for what is no JSON
-	quotes bool // the answer may quote what was sent: a renderer said so, or it is what was asked for
-}
-
-// eventsOf is a batch of msgpack with secrets in it.
-func eventsOf(t testing.TB, events ...any) []byte {
-	t.Helper()
-	b, err := msgpack.Marshal([]any{1.5, events})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-// secretRequests are requests of every kind, in order.
-func secretRequests(t testing.TB, renderer, workerURL string) []secretRequest {
-	t.Helper()
-	ids := markIDs(markToken)
-	stored := func(hashes []any, parent any, tokens any, more ...any) []any {
-		return append([]any{"BlockStored", hashes, parent, tokens, 4, nil, "GPU"}, more...)
-	}
-	register := func(more obj) secretRequest {
-		w := obj{"workerId": "s0", "engine": "vllm", "model": "m", "blockSize": 4}
-		for k, v := range more {
-			w[k] = v
-		}
-		return secretRequest{method: registerMethod, body: obj{"worker": w}}
-	}
-	n := 0
-	publish := func(payload []byte) secretRequest {
-		n++
-		return secretRequest{method: "kvscout.v1.IndexService/Publish", body: obj{"workerId": "s0",
-			"batches": []obj{{"sequence": n - 1, "topic": "kv@s0", "payload": payload}}}}
-	}
-	score := func(more obj) secretRequest {
-		in := obj{"model": "m", "cacheSalt": markSalt, "extraKey": markExtra}
-		for k, v := range more {
-			in[k] = v
-		}
-		return secretRequest{method: scoreMethod, body: in}
-	}
-	http := func(path, body string) obj {
-		return obj{"httpRequest": obj{"path": path, "body": []byte(body),
-			"headers": obj{"X-Tenant-Id": markTenant, "Authorization": "Bearer " + markHeader, "X-Api-Key": markHeader}}}
-	}
-	chat := `{"model":"m","api_key":"` + markBody + `","messages":[{"role":"user","content":"` + markPrompt + `"}]`
-	quoting := func(r secretRequest) secretRequest { r.quotes = true; return r }
-	unsalted := obj{"cacheSalt": "", "extraKey": ""}
-	with := func(a, b obj) obj {
-		out := obj{}
-		for _, m := range []obj{a, b} {
-			for k, v := range m {
-				out[k] = v
-			}
-		}
-		return out
-	}
-	prompt := obj{"model": "m", "cacheSalt": markSalt, "extraKey": markExtra, "tokens": obj{"ids": ids}}
-	report := func(method string, more obj) secretRequest {
-		return secretRequest{method: "kvscout.v1.ScoreService/" + method, body: with(obj{"workerId": "s0"}, more)}
-	}
-	bad := []byte(`{"cacheSalt":"` + markSalt + `","tokens":{"ids":[`)
-	return []secretRequest{
-		register(nil),
-		register(obj{"workerId": "w1", "url": "http://user:" + markPassword + "@127.0.0.1:1"}),
-		register(obj{"workerId": "w1", "url": workerURL + "?api_key=" + markPassword}),
-		register(obj{"workerId": "w1", "eventEndpoint": "tcp://user:" + markPassword + "@127.0.0.1:1"}),
-		register(obj{"workerId": "w1", "eventEndpoint": "http://user:" + markPassword + "@127.0.0.1:1/x", "engine": "trtllm"}),
-		register(obj{"workerId": "w1", "replayEndpoint": "ftp://user:" + markPassword + "@h:1?key=" + markPassword}),
-		register(obj{"workerId": "w2", "url": workerURL}),
-
-		publish(eventsOf(t, stored([]any{1, 2}, nil, ids[:8], nil, []any{[]any{markSalt}, nil}))),
-		publish(eventsOf(t, stored([]any{3}, 2, ids[8:], nil, []any{[]any{markSalt}}), stored([]any{4}, 3, ids[:3]))),
-		publish(eventsOf(t, stored([]any{markSalt}, nil, ids[:4]), stored([]any{9}, markExtra, ids[:4]))),
-		publish(eventsOf(t, []any{markSalt, ids}, obj{"type": markSalt, "token_ids": ids}, markPrompt, ids)),
-		publish(eventsOf(t, stored([]any{5}, nil, markPrompt), stored([]any{6}, nil, []any{markPrompt, ids[0]}))),
-		publish(eventsOf(t, append(stored([]any{7}, nil, ids[:4]), nil, markExtra))),
-		publish([]byte(markPrompt)), publish(append([]byte{0xdd, 0xff, 0xff, 0xff, 0xff}, markSalt...)),
-		publish(eventsOf(t, stored([]any{8}, nil, ids[:4]))[:40]),
-
-		score(obj{"tokens": obj{"ids": ids}}), score(obj{"tokens": obj{"packed": packed(ids)}, "explain": true, "remember": true}),
-		score(with(unsalted, obj{"tokens": obj{"ids": ids}})),
-		score(obj{"tokens": obj{"ids": []int64{-markToken, 1912837466 << 20}}}),
-		score(obj{"tokens": obj{"ids": ids, "packed": packed(ids)}}),
-		score(obj{"tokens": obj{"packed": base64.StdEncoding.EncodeToString([]byte(markPrompt))}}),
-		score(obj{"blockHashes": obj{"blockSize": 4, "packed": []byte(markSalt)}}), score(nil),
-		score(obj{"tokens": obj{"ids": ids}, "features": []obj{{"hash": markExtra, "offset": 1 << 20, "length": 1}}}),
-		score(obj{"tokens": obj{"ids": ids}, "model": "trt", "candidates": []string{"s0"}}),
-		quoting(score(obj{"tokens": obj{"ids": ids}, "returnTokens": true})),
-		score(with(unsalted, http("/v1/chat/completions", chat+"}"))),
-		score(http("/v1/chat/completions", chat+`,"cache_salt":"`+markExtra+`"}`)), // not the salt of the request
-		score(with(unsalted, http("/v1/chat/completions", chat+`,"cache_salt":"`+markSalt+`"`))),
-		score(with(unsalted, http("/v1/embeddings", chat+"}"))),
-		score(with(unsalted, http("/v1/completions", `{"model":"m","prompt":["`+markPrompt+`","`+markPrompt+`"]}`))),
-		score(with(unsalted, http("/v1/completions", `{"model":"m","prompt":[1912837460,1912837461]}`))),
-		score(with(unsalted, http("/v1/completions", `{"model":"m","prompt":"`+markPrompt+`","fault":"status"}`))),
-		quoting(score(with(unsalted, http("/v1/completions", `{"model":"m","prompt":"`+markPrompt+`","fault":"quote"}`)))),
-		score(with(unsalted, http("/v1/completions", `{"model":"m","prompt":"`+markPrompt+`","fault":"garbage"}`))),
-		score(with(unsalted, http("/v1/completions", `{"model":"m","prompt":"`+markPrompt+`","fault":"hang up"}`))),
-		{method: scoreMethod, body: bad}, {method: scoreMethod, body: append(bad, `"`+markPrompt+`"]}}`...)},
-		{method: scoreMethod, body: []byte(`{"` + markSalt + `":1}`)}, {method: scoreMethod, body: []byte(markPrompt)},
-		{method: scoreMethod, body: []byte(`{"tokens":{"packed":"` + markPrompt + `!"}}`)},
-		{method: scoreMethod, body: []byte(`{"cacheSalt":"` + markSalt + `","role":"` + markExtra + `"}`)},
-		{method: "kvscout.v1.ScoreService/ScoreBatch", body: obj{"requests": []obj{score(obj{"tokens": obj{"ids": ids}}).body.(obj), score(nil).body.(obj)}}},
-		{method: "kvscout.v1.ScoreService/ScoreStream", body: obj{"request": score(obj{"tokens": obj{"ids": ids}}).body}},
-		{method: "kvscout.v1.RenderService/Render", body: with(obj{"model": "m"}, http("/v1/chat/completions", chat+"}")), quotes: true},
-		{method: "kvscout.v1.RenderService/Render", body: with(obj{"model": "m"}, http("/v1/chat/completions", chat))},
-		report("ReportRouted", obj{"prompt": prompt}), report("ReportRouted", obj{"scoreId": "none"}),
-		report("ReportOutcome", obj{"scoreId": "none", "promptTokens": 9, "cachedTokens": 4}),
-		{method: inspectMethod, body: obj{"prompt": prompt}, quotes: true},
-		{method: inspectMethod, body: obj{"prompt": with(prompt, obj{"model": "trt"})}},
-		{method: "kvscout.v1.IndexService/Dump", body: obj{"worker": obj{"workerId": "s0"}}, quotes: true},
-		{method: "kvscout.v1.IndexService/Clear", body: obj{"namespace": obj{"model": "m", "cacheSalt": markSalt}}},
-		{method: "kvscout.v1.IndexService/Clear", body: obj{"namespace": obj{"model": "none", "cacheSalt": markSalt, "adapter": ""}}},
-		{method: listMethod, body: obj{}}, {method: statsMethod, body: obj{}},
-		{method: "kvscout.v1.NoService/" + "Score", body: obj{"cacheSalt": markSalt}},
-	}
-}
-
-// leakyRenderer renders everything to the same ids, or fails as the body says, and quotes what it was sent in doing so.
-func leakyRenderer(t testing.TB) string {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		ids := asJSON(t, markIDs(renderedToken))
-		text := string(body)
-		switch {
-		case strings.Contains(text, `"fault":"status"`):
-			http.Error(w, text, http.StatusBadGateway)
-		case strings.Contains(text, `"fault":"quote"`):
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write(asJSON(t, obj{"error": obj{"message": "bad prompt " + text, "type": "BadRequestError", "code": 400}}))
-		case strings.Contains(text, `"fault":"garbage"`):
-			fmt.Fprintf(w, `[{"token_ids": [%d, "%s"]}]`, renderedToken, markPrompt)
-		case strings.Contains(text, `"fault":"hang up"`):
-			panic(http.ErrAbortHandler)
-		case strings.HasPrefix(r.URL.Path, "/v1/completions"):
-			fmt.Fprintf(w, `[{"token_ids": %s}]`, ids)
-		default:
-			fmt.Fprintf(w, `{"token_ids": %s}`, ids)
-		}
-	}))
-	t.Cleanup(s.Close)
-	return s.URL
-}
-
-// leakyWorker answers no question about itself, and quotes a secret.
-func leakyWorker(t testing.TB) string {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, "no such thing, and the salt is "+markSalt, http.StatusInternalServerError)
-	}))
-	t.Cleanup(s.Close)
-	return s.URL
-}
-
-// secretForms are the ways a request is sent: content type, and how its message is wrapped.
-var secretForms = []struct {
-	name, contentType, streaming string
-	http2, framed                bool
-}{
-	{"connect json", "application/json", "application/connect+json", false, false},
-	{"connect proto", "application/proto", "application/connect+proto", false, false},
-	{"grpc-web", "application/grpc-web+proto", "application/grpc-web+proto", false, true},
-	{"grpc", "application/grpc+proto", "application/grpc+proto", true, true},
-}
-
-// encoded is a body in JSON, or in the proto of the method's request.
-func encoded(t testing.TB, method protoreflect.MethodDescriptor, body any, contentType string) []byte {
-	t.Helper()
-	b := asJSON(t, body)
-	if _, raw := body.([]byte); raw || method == nil || strings.HasSuffix(contentType, "json") {
-		return b
-	}
-	msg := dynamicpb.NewMessage(method.Input())
-	if err := protojson.Unmarshal(b, msg); err != nil {
-		t.Fatalf("%s: %v in %s", method.FullName(), err, b)
-	}
-	out, err := proto.Marshal(msg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
-func methodNamed(path string) protoreflect.MethodDescriptor {
-	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(strings.ReplaceAll(path, "/", ".")))
-	if err != nil {
-		return nil
-	}
-	return d.(protoreflect.MethodDescriptor)
-}
-
-// exchange sends one request and returns everything that comes back.
-func exchange(t testing.TB, c *http.Client, base string, in secretRequest, form int, authorization string) string {
-	t.Helper()
-	f, method := secretForms[form], methodNamed(in.method)
-	contentType, framed := f.contentType, f.framed
-	if method != nil && (method.IsStreamingServer() || method.IsStreamingClient()) {
-		contentType, framed = f.streaming, true
-	}
-	body := encoded(t, method, in.body, contentType)
-	if framed {
-		body = append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body))), body...)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/"+in.method, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", contentType)
-	req.Header.Set("X-Api-Key", markHeader)
-	if authorization != "" {
-		req.Header.Set("Authorization", authorization)
-	}
-	resp, err := c.Do(req)
-	if err != nil {
-		return err.Error()
-	}
-	defer resp.Body.Close()
-	answer, _ := io.ReadAll(resp.Body) // cut answers are answers too
-	return fmt.Sprint(resp.Status, resp.Header, string(answer), resp.Trailer)
-}
-
 // Case 119 and the promise of docs/security.md: a server that logs all it can, and is sent secrets in requests good and bad
-// over every protocol, in events and by recordings, has none of them in its log, its statistics, its metrics or its errors.
+// over every protocol, in events and by recordings, has none of them in its log, its statistics, its metrics, its traces or its errors.
 func TestSecrets_StayInside(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	file := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	callers := file("callers", "score gateway token:"+markScore+"\noperate admin token:"+markOperate+"\n")
-	first := freePorts(t, 2)
-	addr, admin := "127.0.0.1:"+strconv.Itoa(first), "127.0.0.1:"+strconv.Itoa(first+1)
-	renderer, worker := leakyRenderer(t), leakyWorker(t)
-	args := []string{"serve", "--listen", addr, "--admin-listen", admin, "--log-level", "debug", "--callers", callers,
-		"--renderer", renderer, "--renderer-token-file", file("renderer", markRenderer), "--worker-network", "127.0.0.0/8",
-		"--snapshot", filepath.Join(dir, "snapshot"), "--config-poll", "10ms",
-		"--source", "id=trt,engine=trtllm,model=trt,events=http://127.0.0.1:1/kv_cache_events"}
-	cmd := exec.Command(program, args...)
-	cmd.Env = clearedEnv()
-	var out everything
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = cmd.Wait() }() // ends with the process, which the cleanup kills and waits for
-	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
-	eventually(t, "the server serves", func() bool { return strings.Contains(out.String(), "kvscout serves on") })
-
-	base := "http://" + addr
-	plain, two := new(http.Protocols), new(http.Protocols)
-	plain.SetHTTP1(true)
-	two.SetUnencryptedHTTP2(true)
-	clients := []*http.Client{{Timeout: patience, Transport: &http.Transport{Protocols: plain}}, {Timeout: patience, Transport: &http.Transport{Protocols: two}}}
-	t.Cleanup(func() { clients[0].CloseIdleConnections(); clients[1].CloseIdleConnections() })
-	requests := secretRequests(t, renderer, worker)
-	sent := 0
-	for form, f := range secretForms {
-		c := clients[0]
-		if f.http2 {
-			c = clients[1]
-		}
-		for i, in := range requests {
-			if m := methodNamed(in.method); m != nil && m.IsStreamingClient() && !f.http2 {
-				c = clients[1]
-			}
-			for _, token := range []string{"", markWrong, markScore, markOperate} {
-				authorization := "Bearer " + token
-				if token == "" {
-					authorization = ""
-				}
-				answer := exchange(t, c, base, in, form, authorization)
-				sent++
-				if in.quotes {
-					continue
-				}
-				for _, leak := range leaks(answer) {
-					t.Errorf("%s, request %d of %s with %.5q is answered with %s", f.name, i, in.method, token, leak)
-				}
-			}
-		}
-	}
+	s := startSecret(t)
+	sent := s.sendAll(secretRequests(t, leakyWorker(t)))
+	s.breakCallers()
+	pages := map[string]string{"replay": s.replay()}
 	operate := func(method string) string {
-		return exchange(t, clients[0], base, secretRequest{method: method, body: obj{}}, 0, "Bearer "+markOperate)
+		return exchange(t, s.clients[0], s.base, secretRequest{method: method, body: obj{}}, 0, "Bearer "+markOperate)
 	}
-	// A file of callers that is broken, with tokens where they do not belong; a recording whose ids would be seen as numbers.
-	if err := os.WriteFile(callers, []byte(markOperate+" "+markScore+" "+markWrong+"\nscore x token:"+markScore+" "+markWrong+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the broken file is told", func() bool { return strings.Contains(out.String(), "file is wrong") })
-	replayed := exec.Command(program, "replay", "--server", base, "--token-file", file("operate", markOperate), "--speed", "max", "--model", "r",
-		filepath.Join(root, "test", "testdata", "recordings", "sglang-0.5.19-radix_p16_salt.kvrec"))
-	replayed.Env = clearedEnv()
-	told, err := replayed.CombinedOutput()
-	if err != nil {
-		t.Errorf("replay: %v\n%s", err, told)
-	}
-	pages := map[string]string{"GetStats": operate(statsMethod), "ListWorkers": operate(listMethod), "replay": string(told)}
+	pages["GetStats"], pages["ListWorkers"] = operate(statsMethod), operate(listMethod)
 	for _, path := range []string{"/metrics", "/readyz", "/healthz"} {
-		resp, err := clients[0].Get("http://" + admin + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, _ := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		pages[path] = string(text)
+		pages[path] = s.page(path)
 	}
-	_ = cmd.Process.Signal(os.Interrupt) // it writes its snapshot, and says so
-	<-ended
-	pages["log"] = out.String()
+	_ = s.cmd.Process.Signal(os.Interrupt) // it writes its snapshot, and says so
+	<-s.ended
+	pages["log"], pages["traces"] = s.out.String(), s.traced.String()
 	for name, text := range pages {
 		for _, leak := range leaks(text) {
 			t.Errorf("%s has %s", name, leak)
@@ -440,11 +133,15 @@ func TestSecrets_StayInside(t *testing.T) {
 	if found := numbers.FindString(pages["log"]); found != "" {
 		t.Errorf("the log has numbers in a row: %s", found)
 	}
+	if i := strings.Index(pages["log"], "anic"); i >= 0 {
+		t.Errorf("the server wrote of a panic: %.6000s", pages["log"][max(0, i-200):])
+	}
 	// The test would prove nothing if what it sends were not dealt with.
 	for name, wants := range map[string][]string{
 		"log":      {"msg=call", "BAD_TOKEN", "ROLE_MISSING", "BAD_BODY", "RENDERER_DOWN"},
 		"GetStats": {`"s0"`, "bad_payload", "NO_CREDENTIAL", "SALT_MISMATCH"},
-		"/metrics": {"kvscout_"},
+		"/metrics": {"kvscout_", "NO_CREDENTIAL"},
+		"traces":   {"kvscout.v1.ScoreService/Score", "BAD_BODY"},
 	} {
 		for _, want := range wants {
 			if !strings.Contains(pages[name], want) {
@@ -452,10 +149,122 @@ func TestSecrets_StayInside(t *testing.T) {
 			}
 		}
 	}
-	if i := strings.Index(pages["log"], "anic"); i >= 0 {
-		t.Errorf("the server wrote of a panic: %.6000s", pages["log"][max(0, i-200):])
-	}
 	t.Logf("%d requests, %d bytes of log", sent, len(pages["log"]))
+}
+
+// secretServer is a server that logs and traces all it can.
+type secretServer struct {
+	t           *testing.T
+	dir         string
+	base, admin string // URLs
+	cmd         *exec.Cmd
+	ended       chan struct{} // closed when it has ended
+	out, traced *everything
+	clients     []*http.Client // of HTTP/1.1 and HTTP/2
+}
+
+// file is a file with a secret.
+func (s *secretServer) file(name, text string) string {
+	s.t.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+func startSecret(t *testing.T) *secretServer {
+	t.Helper()
+	first := freePorts(t, 2)
+	listen, admin := "127.0.0.1:"+strconv.Itoa(first), "127.0.0.1:"+strconv.Itoa(first+1)
+	s := &secretServer{t: t, dir: t.TempDir(), base: "http://" + listen, admin: "http://" + admin, ended: make(chan struct{}), out: new(everything)}
+	traces, traced := collector(t)
+	s.traced = traced
+	callers := s.file("callers", "score gateway token:"+markScore+"\noperate admin token:"+markOperate+"\n")
+	s.cmd = exec.Command(program, "serve", "--listen", listen, "--admin-listen", admin, "--log-level", "debug", "--callers", callers,
+		"--renderer", leakyRenderer(t), "--renderer-token-file", s.file("renderer", markRenderer), "--worker-network", "127.0.0.0/8",
+		"--otlp-endpoint", traces, "--trace-ratio", "1", "--snapshot", filepath.Join(s.dir, "snapshot"), "--config-poll", "10ms",
+		"--source", "id=trt,engine=trtllm,model=trt,events=http://127.0.0.1:1/kv_cache_events")
+	s.cmd.Env = clearedEnv()
+	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { defer close(s.ended); _ = s.cmd.Wait() }() // ends with the process, which the cleanup kills and waits for
+	t.Cleanup(func() { _ = s.cmd.Process.Kill(); <-s.ended })
+	eventually(t, "the server serves", func() bool { return strings.Contains(s.out.String(), "kvscout serves on") })
+	for _, two := range []bool{false, true} {
+		p := new(http.Protocols)
+		p.SetHTTP1(!two)
+		p.SetUnencryptedHTTP2(two)
+		c := &http.Client{Timeout: patience, Transport: &http.Transport{Protocols: p}}
+		t.Cleanup(c.CloseIdleConnections)
+		s.clients = append(s.clients, c)
+	}
+	return s
+}
+
+// sendAll sends every request in each form as each caller, and looks at what is answered.
+func (s *secretServer) sendAll(requests []secretRequest) (sent int) {
+	s.t.Helper()
+	for form, f := range secretForms {
+		for i, in := range requests {
+			c := s.clients[0]
+			if m := methodNamed(in.method); f.http2 || m != nil && m.IsStreamingClient() {
+				c = s.clients[1]
+			}
+			for _, token := range []string{"", markWrong, markScore, markOperate} {
+				authorization := "Bearer " + token
+				if token == "" {
+					authorization = ""
+				}
+				answer := exchange(s.t, c, s.base, in, form, authorization)
+				sent++
+				if in.quotes {
+					continue
+				}
+				for _, leak := range leaks(answer) {
+					s.t.Errorf("%s, request %d of %s with %.5q is answered with %s", f.name, i, in.method, token, leak)
+				}
+			}
+		}
+	}
+	return sent
+}
+
+// breakCallers makes the file of callers a wrong one, with tokens where they do not belong.
+func (s *secretServer) breakCallers() {
+	s.t.Helper()
+	s.file("callers", markOperate+" "+markScore+" "+markWrong+"\nscore x token:"+markScore+" "+markWrong+"\n")
+	eventually(s.t, "the broken file is told", func() bool { return strings.Contains(s.out.String(), "file is wrong") })
+}
+
+// replay plays a recording, whose token ids would be seen as numbers, and returns what the command writes.
+func (s *secretServer) replay() string {
+	s.t.Helper()
+	cmd := exec.Command(program, "replay", "--server", s.base, "--token-file", s.file("operate", markOperate), "--speed", "max", "--model", "r",
+		filepath.Join(root, "test", "testdata", "recordings", "sglang-0.5.19-radix_p16_salt.kvrec"))
+	cmd.Env = clearedEnv()
+	told, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Errorf("replay: %v\n%s", err, told)
+	}
+	return string(told)
+}
+
+// page is one of the operators' listener.
+func (s *secretServer) page(path string) string {
+	s.t.Helper()
+	resp, err := s.clients[0].Get(s.admin + path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(text)
 }
 
 // everything keeps all that is written.
