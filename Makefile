@@ -23,7 +23,7 @@ VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo de
 
 bin := .tools/bin
 
-.PHONY: .venv all help build test test-race test-hftokenizers test-kubernetes test-prometheus chaos chaos-nightly overload nightly soak fuzz bench bench-peers bench-wire e2e-vllm e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
+.PHONY: .venv all help build test test-race test-hftokenizers test-kubernetes test-contract test-prometheus chaos chaos-nightly overload nightly soak fuzz bench bench-peers bench-wire e2e-vllm e2e-vllm-render generate generate-check breaking lint vuln demo release clean distclean
 
 all: test lint ## test, then lint (what plain `make` does)
 
@@ -56,6 +56,10 @@ kubetestapi := $(if $(KVSCOUT_KUBETESTAPI),,$(bin)/kubetestapi)
 test-kubernetes: $(kubetestapi) ## run the tests against a real kube-apiserver and etcd (built first: 5 minutes)
 	KVSCOUT_KUBETESTAPI="$${KVSCOUT_KUBETESTAPI:-$(CURDIR)/$(bin)/kubetestapi}" \
 	go test -tags kubernetes $(TESTFLAGS) ./test/kubernetes
+
+test-contract: $(bin)/buf $(python) ## ask every RPC by buf curl and from a browser too (installs Debian's chromium, as root)
+	browser=$${KVSCOUT_BROWSER:-$$(tools/browser.sh)}; \
+	KVSCOUT_BROWSER="$$browser" go test -tags contract $(TESTFLAGS) ./test/contract
 
 # Its module is apart: Prometheus' engine would be the largest dependency of the product.
 test-prometheus: ## test alerts and dashboard by Prometheus' own engine (built first: a minute)
@@ -109,6 +113,7 @@ lint: $(bin)/staticcheck $(bin)/buf ## check formatting, vet, staticcheck, proto
 	unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
 	go vet ./...
 	go vet -tags kubernetes ./test/kubernetes
+	go vet -tags contract ./test/contract
 	$(bin)/staticcheck ./...
 	$(bin)/buf lint
 	$(bin)/buf format --diff --exit-code

@@ -95,7 +95,7 @@ func (d *Decoder) bufferedEvent(b *Batch, first bool) error {
 	if h.restarted {
 		d.restart(rank)
 	}
-	rank.window = max(rank.window, h.window)
+	rank.window, rank.last = max(rank.window, h.window), h.id.ID
 	r.pos = h.data
 	switch h.kind {
 	case "stored":

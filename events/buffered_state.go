@@ -25,6 +25,8 @@ type bufferedRank struct {
 	// size is the block size that the events showed; sure when a block had another one behind it and so was full.
 	size int
 	sure bool
+	// last is the number of the last event.
+	last uint64
 	// away has the tier of blocks that are not on the device. spilled: there were more than maxAway, and tiers tells
 	// where they may be.
 	away    map[residence]Tier
@@ -37,10 +39,6 @@ type residence struct {
 	group int
 	hash  Hash
 }
-
-// Remembers says whether the meaning of payloads to come depends on earlier ones, as that of buffered events does: what
-// only says that a block is gone does not say from which tier.
-func (d *Decoder) Remembers() bool { return len(d.buffered.ranks) > 0 }
 
 // rankOf is the state of a rank; nil for one too many.
 func (d *Decoder) rankOf(rank int) *bufferedRank {

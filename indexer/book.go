@@ -18,6 +18,9 @@ type Saved struct {
 	Cursor events.Cursor
 	// Partial: a rank that is heard of later may have been heard of before.
 	Partial bool
+	// Buffered is what has to be known of each rank to read TensorRT-LLM's buffered events to come, ascending; empty for
+	// others.
+	Buffered []events.BufferedRank
 	// Note is what who saves wants to keep beside the stream; Export leaves it empty.
 	Note []byte
 	// Books has the stream's own rank first, then those that its batches named, ascending.

@@ -2,6 +2,7 @@ package indexer
 
 import (
 	"cmp"
+	"maps"
 	"math/bits"
 	"slices"
 
@@ -9,9 +10,8 @@ import (
 )
 
 // Export fills s with what the stream's sources hold, all as of one batch. It is false when there is nothing to go on
-// from: no batch was applied since the source was opened or its engine started again, it is closed, or its events can only
-// be read by who has read those before (events.Decoder.Remembers). The stripe is locked only while the books are copied;
-// they are put in order afterwards.
+// from: no batch was applied since the source was opened or its engine started again, or it is closed. The stripe is
+// locked only while the books are copied; they are put in order afterwards.
 func (w *Writer) Export(s *Saved) bool {
 	s.Source, s.Note = w.src, nil
 	s.copier.reset()
@@ -43,10 +43,14 @@ func (w *Writer) copy(s *Saved) bool {
 
 	w.main.x.mu.Lock()
 	defer w.main.x.mu.Unlock()
-	if !w.applied || w.unsaveable {
+	if !w.applied {
 		return false
 	}
 	s.Cursor, s.Partial = w.cursor, w.partial.Load()
+	s.Buffered = s.Buffered[:0]
+	for _, rank := range slices.Sorted(maps.Keys(w.buffered)) {
+		s.Buffered = append(s.Buffered, w.buffered[rank])
+	}
 	s.Cursor.Lossy = events.State(w.main.fresh.state.Load()) == events.StateGap || w.restored && w.cursor.Lossy
 	if w.restored {
 		s.Partial = s.Partial && w.wasPartial

@@ -33,12 +33,59 @@ func (w *Writer) Restore(s *Saved, within time.Duration) error {
 			return fmt.Errorf("%s, rank %d: %w", w.src.Worker, s.Books[i].Rank, err)
 		}
 	}
+	if err := w.resumeBuffered(s); err != nil {
+		w.forget()
+		return fmt.Errorf("%s: %w", w.src.ID(), err)
+	}
 	w.partial.Store(true)
 	w.main.x.mu.Lock()
 	w.cursor, w.applied, w.restored, w.wasPartial = s.Cursor, true, true, s.Partial
 	w.main.x.mu.Unlock()
 	w.unproven.Store(true)
 	return nil
+}
+
+// resumeBuffered makes the decoder read buffered events to come as the one would that is saved, of checked books. It errs
+// with ErrBook.
+func (w *Writer) resumeBuffered(s *Saved) error {
+	if len(s.Buffered) == 0 {
+		return nil
+	}
+	decoder, buffered := events.NewSourceDecoder(w.src, w.limits), make(map[int]events.BufferedRank)
+	for _, r := range s.Buffered {
+		if err := decoder.ResumeBuffered(r); err != nil {
+			return fmt.Errorf("%w: %w", ErrBook, err)
+		}
+		buffered[r.Rank] = r
+	}
+	for i := range s.Books {
+		rank := s.Books[i].Rank
+		if _, ok := buffered[rank]; !ok && i == 0 {
+			rank = 0 // its events name none
+		}
+		s.Books[i].eachAway(func(group int, h events.Hash, t events.Tier) { decoder.Lies(rank, group, h, t) })
+	}
+	w.main.x.mu.Lock()
+	defer w.main.x.mu.Unlock()
+	w.decoder, w.buffered = decoder, buffered
+	return nil
+}
+
+// eachAway calls do with each block that lies on another tier than the device, by the group that its events named.
+func (b *Book) eachAway(do func(group int, h events.Hash, t events.Tier)) {
+	const device = mask(1) << events.TierDevice
+	at := 0
+	for _, run := range b.Held {
+		for range run.Blocks {
+			for i, g := range b.Groups {
+				tiers := mask(run.Mask) >> (i * events.TierCount) & (1<<events.TierCount - 1)
+				if tiers&device == 0 && tiers != 0 {
+					do(max(g.ID, 0), b.Hashes[at], tierOf(tiers&-tiers))
+				}
+			}
+			at++
+		}
+	}
 }
 
 // restore fills the ledger of one rank.

@@ -15,6 +15,7 @@ import (
 type Writer struct {
 	x       *Index
 	src     events.Source
+	limits  events.Limits
 	decoder *events.Decoder
 	batch   events.Batch
 	main    *Ledger
@@ -23,12 +24,11 @@ type Writer struct {
 	// unread counts payloads of which not all could be read.
 	unread atomic.Uint64
 
-	// cursor is behind the batch applied last, if applied; restored: that was before Restore; unsaveable: what comes next
-	// cannot be read without what this decoder remembers. All are guarded by the stripe's mu, so that they are
-	// the books'.
+	// cursor is behind the batch applied last, if applied; restored: that was before Restore; buffered is what the decoder
+	// remembers of each rank. All are guarded by the stripe's mu, so that they are the books'.
 	cursor            events.Cursor
 	applied, restored bool
-	unsaveable        bool
+	buffered          map[int]events.BufferedRank
 	// wasPartial is partial as it was restored. It counts once the source is proven, which it needs to be while unproven.
 	wasPartial bool
 	unproven   atomic.Bool
@@ -48,17 +48,12 @@ func (x *Index) NewWriter(src events.Source, limits events.Limits) (*Writer, err
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{x: x, src: src, decoder: events.NewSourceDecoder(src, limits), main: l, ranks: make(map[int]*Ledger)}
+	w := &Writer{
+		x: x, src: src, limits: limits, decoder: events.NewSourceDecoder(src, limits), main: l, ranks: make(map[int]*Ledger),
+		buffered: make(map[int]events.BufferedRank),
+	}
 	w.partial.Store(true)
 	return w, nil
-}
-
-// Unsaveable says that Export has nothing though batches were applied: what comes next can only be read by who has read
-// those before (events.Decoder.Remembers).
-func (w *Writer) Unsaveable() bool {
-	w.main.x.mu.Lock()
-	defer w.main.x.mu.Unlock()
-	return w.unsaveable
 }
 
 // Ledger is the book of the stream's own rank.
@@ -84,7 +79,9 @@ func (w *Writer) Apply(seq uint64, payload []byte, received time.Time) {
 	l.applyBatchLocked(&w.batch)
 	first := w.restored
 	w.cursor, w.applied, w.restored = events.CursorAt(seq, payload, received), true, false
-	w.unsaveable = w.decoder.Remembers()
+	if r, ok := w.decoder.Buffered(w.batch.Rank); ok {
+		w.buffered[r.Rank] = r
+	}
 	w.main.x.mu.Unlock()
 	if first {
 		w.each(func(o *Ledger) { o.fresh.until.Store(0) })
@@ -150,6 +147,7 @@ func (w *Writer) Reset() {
 	w.partial.Store(true)
 	w.each((*Ledger).Reset)
 	w.main.x.mu.Lock()
+	clear(w.buffered)
 	w.applied, w.restored = false, false // after: no cursor may stand for books that are another life's
 	w.main.x.mu.Unlock()
 }

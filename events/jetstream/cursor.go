@@ -15,12 +15,9 @@ type Cursor struct {
 	Created time.Time `json:"created"`
 	// Sequence is the number of the last record read.
 	Sequence uint64 `json:"sequence"`
-	// Whole: a source that has no bookmark cannot go on, so what the log has of it is read from the log's beginning. Without,
-	// such a source is one of which nothing was heard.
-	Whole bool `json:"whole,omitempty"`
 	// Members are the workers known.
 	Members []Member `json:"members"`
-	// Sources has the bookmark of each source, by events.Source.ID.
+	// Sources has the bookmark of each source, by events.Source.ID. One without is one of which nothing was heard.
 	Sources map[string]Bookmark `json:"sources,omitempty"`
 }
 
@@ -69,7 +66,7 @@ func (f *Follower) StartFrom(c Cursor) error {
 			s.resume(b)
 		}
 	}
-	f.created, f.next, f.known, f.resumed, f.whole = c.Created, c.Sequence+1, c.Sequence, true, c.Whole
+	f.created, f.next, f.known, f.resumed = c.Created, c.Sequence+1, c.Sequence, true
 	f.n.behind.Store(true) // until the log shows what came since
 	return nil
 }
@@ -84,7 +81,7 @@ func (f *Follower) StartOver() {
 	}
 	clear(f.members)
 	clear(f.sources)
-	f.created, f.next, f.known, f.resumed, f.whole = time.Time{}, 1, 0, false, false
+	f.created, f.next, f.known, f.resumed = time.Time{}, 1, 0, false
 }
 
 // Pause calls do with the cursor while no record is taken, so that what do copies of the index belongs to the cursor.

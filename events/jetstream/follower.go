@@ -38,7 +38,6 @@ type Follower struct {
 	goal    uint64    // the log's last record when the session began
 	failed  time.Time // since when the log cannot be read; zero while it can
 	resumed bool      // by StartFrom, and the log has not shown yet that it is the cursor's
-	whole   bool      // with resumed: to be read from the beginning
 	known   uint64    // up to this record, workers and sources were resumed
 	trimmed bool      // records behind the cursor are gone, perhaps of workers
 }
@@ -166,9 +165,6 @@ func (f *Follower) open(ctx context.Context) (jetstream.Stream, error) {
 		for _, s := range f.sources {
 			s.prove()
 		}
-	}
-	if f.resumed && f.whole {
-		f.next = 1
 	}
 	f.resumed = false
 	f.created, f.goal = info.Created, info.State.LastSeq

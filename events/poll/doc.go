@@ -20,6 +20,8 @@
 //  5. Rule 17: an event, an answer, the time of a poll and the ranks of a source are bounded. What is over the bound of
 //     an event is left out, counted, and shows as a hole.
 //  6. One stream polls an endpoint in a process; a second one errs with ErrTaken.
+//  7. Behind a cursor (Resume) a number that follows goes on, any other one is a gap or a new life as ever, and until each rank
+//     has told one the source is told as connecting. It is never proven the same.
 //
 // Concurrency: New may be called from anywhere, Run once. Run starts no goroutine but those of net/http, which end with it.
 //

@@ -44,6 +44,17 @@ func New(src events.Source, sink events.Sink, o Options) (*Poller, error) {
 	return &Poller{src: src, sink: sink, o: o.withDefaults(), method: http.MethodPost, unsure: make(map[int]bool)}, nil
 }
 
+// Resume makes the poller go on behind a cursor, where last has the number of each rank's last event. It is to be called
+// before Run. Nothing proves that the engine is the one of the cursor: one that goes on with the next numbers may be
+// another that has counted as far, which nobody but its first events could tell, and those are handed out once.
+func (p *Poller) Resume(c events.Cursor, last []events.BufferedRank) {
+	p.order.Resume(c.Seq, last)
+	p.heard, p.lossy = true, c.Lossy
+	for _, r := range last {
+		p.unsure[r.Rank] = true
+	}
+}
+
 // Run polls until ctx ends and returns ctx's error. It errs at once with ErrTaken. It must be called once.
 func (p *Poller) Run(ctx context.Context) error {
 	if !p.o.Claims.claim(p.src.Events) {

@@ -14,6 +14,7 @@ import (
 	"github.com/kvscout/kvscout/events"
 	"github.com/kvscout/kvscout/events/discover"
 	"github.com/kvscout/kvscout/events/jetstream"
+	"github.com/kvscout/kvscout/events/poll"
 	"github.com/kvscout/kvscout/events/stream"
 	"github.com/kvscout/kvscout/indexer"
 )
@@ -244,7 +245,10 @@ func (f *Fleet) open(src events.Source, all []events.Source, from *restoring) (*
 		writer.Close()
 		return nil, fmt.Errorf("%w: %w", ErrWorker, err)
 	}
-	if s.stream, _ = run.(*stream.Stream); resumed {
+	s.stream, _ = run.(*stream.Stream)
+	if p, polled := run.(*poll.Poller); polled && resumed {
+		p.Resume(cursor, from.saved.Buffered)
+	} else if resumed {
 		s.stream.Resume(cursor, writer.Proven)
 	}
 	var ctx context.Context

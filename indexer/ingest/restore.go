@@ -130,9 +130,6 @@ func (r *restoring) take(src events.Source, all []events.Source, w *indexer.Writ
 	if r == nil || r.file == nil {
 		return events.Cursor{}, false
 	}
-	if src.Polled() { // never saved: see Writer.Export
-		return events.Cursor{}, false
-	}
 	id := src.ID()
 	if r.seen == nil {
 		r.seen = make(map[string]bool)

@@ -48,9 +48,6 @@ func (f *Fleet) Save(out *snapshot.Writer) (saved, skipped int, err error) {
 		sources = append(sources, m.sources...)
 	}
 	f.mu.Unlock()
-	if cursor != nil {
-		cursor.Whole = slices.ContainsFunc(sources, func(s *source) bool { return followed.has(s.Worker) && s.writer.Unsaveable() })
-	}
 	text, err := json.Marshal(workers)
 	if err != nil {
 		return 0, 0, err

@@ -18,6 +18,8 @@ type streamMeta struct {
 	Cursor  cursorMeta    `json:"cursor"`
 	Partial bool          `json:"partial,omitempty"`
 	Note    []byte        `json:"note,omitempty"`
+
+	Buffered []events.BufferedRank `json:"buffered,omitempty"`
 }
 
 type cursorMeta struct {
@@ -36,7 +38,7 @@ var ErrTooLarge = errors.New("description is too large")
 
 func metaOf(s *indexer.Saved) streamMeta {
 	return streamMeta{
-		Source: s.Source, Partial: s.Partial, Note: s.Note,
+		Source: s.Source, Partial: s.Partial, Note: s.Note, Buffered: s.Buffered,
 		Cursor: cursorMeta{
 			Seq: s.Cursor.Seq, Sum: s.Cursor.Sum, Epoch: []byte(s.Cursor.Epoch), Lossy: s.Cursor.Lossy, At: s.Cursor.At.UnixNano(),
 		},
@@ -45,7 +47,7 @@ func metaOf(s *indexer.Saved) streamMeta {
 
 // fill is the inverse of metaOf.
 func (m *streamMeta) fill(s *indexer.Saved) {
-	s.Source, s.Partial, s.Note = m.Source, m.Partial, m.Note
+	s.Source, s.Partial, s.Note, s.Buffered = m.Source, m.Partial, m.Note, m.Buffered
 	s.Cursor = events.Cursor{
 		Seq: m.Cursor.Seq, Sum: m.Cursor.Sum, Epoch: string(m.Cursor.Epoch), Lossy: m.Cursor.Lossy, At: time.Unix(0, m.Cursor.At),
 	}
