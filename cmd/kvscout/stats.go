@@ -252,11 +252,16 @@ func printSources(w io.Writer, sources []*kvscoutv1.SourceStats) error {
 		_, err := fmt.Fprintln(w, "no workers")
 		return err
 	}
-	t := newTable(w, "WORKER", "RANK", "STATE", "BATCHES", "REPLAYED", "STORED", "REMOVED", "CLEARED", "BLOCKS", "GAPS", "RESETS", "WAITING", "EVICTED", "ANSWERS", "REJECTED")
+	t := newTable(w, "WORKER", "RANK", "STATE", "LAG", "BYTES", "BATCHES", "REPLAYED", "STORED", "REMOVED", "CLEARED", "BLOCKS",
+		"GAPS", "LOST", "RESETS", "WAITING", "GIVEN UP", "EVICTED", "ANSWERS", "REJECTED")
 	for _, s := range sources {
-		t.row(s.GetWorkerId(), s.GetRank(), freshWords(s.GetFreshness()), s.GetBatches(), s.GetReplayedBatches(),
-			s.GetStoredEvents(), s.GetRemovedEvents(), s.GetClearedEvents(), tierBlocks(s.GetTiers()), s.GetGaps(),
-			s.GetResets(), s.GetOrphansWaiting(), s.GetEvictedBlocks(), boundWords(s.GetBound()), counts(s.GetRejected()))
+		lag := "-"
+		if s.LagSeconds != nil {
+			lag = brief(time.Duration(s.GetLagSeconds() * float64(time.Second))).String()
+		}
+		t.row(s.GetWorkerId(), s.GetRank(), freshWords(s.GetFreshness()), lag, s.GetBytes(), s.GetBatches(), s.GetReplayedBatches(),
+			s.GetStoredEvents(), s.GetRemovedEvents(), s.GetClearedEvents(), tierBlocks(s.GetTiers()), s.GetGaps(), s.GetLostBatches(),
+			s.GetResets(), s.GetOrphansWaiting(), s.GetOrphansDropped(), s.GetEvictedBlocks(), boundWords(s.GetBound()), counts(s.GetRejected()))
 	}
 	return t.flush()
 }
