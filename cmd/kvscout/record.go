@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/discover"
 	"github.com/kvscout/kvscout/events/recording"
 	"github.com/kvscout/kvscout/events/stream"
 	"github.com/kvscout/kvscout/indexer/ingest"
@@ -113,7 +114,7 @@ func runRecord(cmd *cobra.Command, o *recordOptions) (err error) {
 		if err != nil {
 			return err
 		}
-		s, err := ingest.Listen(src, head, stream.Options{}, events.Limits{})
+		s, err := ingest.Listen(src, head, stream.Options{}, events.Limits{}, discover.Policy{})
 		if err != nil {
 			return usageError{err}
 		}

@@ -99,6 +99,7 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	fleet := ingest.New(index, ingest.Options{
 		Stream: stream.Options{StaleAfter: o.staleAfter, KeepOnGap: o.keepOnGap, Peers: o.peers},
 		Limits: events.Limits{PayloadBytes: o.maxPayloadBytes},
+		Policy: o.policy,
 		Log:    share.ingestLog(),
 		Logger: log,
 	})

@@ -30,7 +30,7 @@ type client struct {
 
 // newClient has no proxy and follows no redirect (invariant 5).
 func newClient(p Policy, timeout time.Duration) *client {
-	dialer := &net.Dialer{Timeout: timeout, Control: p.control}
+	dialer := &net.Dialer{Timeout: timeout, Control: p.Control}
 	return &client{timeout: timeout, http: http.Client{
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext, TLSHandshakeTimeout: timeout, ResponseHeaderTimeout: timeout,

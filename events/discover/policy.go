@@ -69,8 +69,8 @@ func (p Policy) Check(addr netip.Addr) error {
 	return fmt.Errorf("%w: %s is in no allowed network", ErrRefused, addr)
 }
 
-// control is for net.Dialer: it sees the address that a name was resolved to, so that no name can lead elsewhere.
-func (p Policy) control(_, address string, _ syscall.RawConn) error {
+// Control is for net.Dialer: it sees the address that a name was resolved to, so that no name can lead elsewhere.
+func (p Policy) Control(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("%w: %q", ErrRefused, address)

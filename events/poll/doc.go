@@ -22,6 +22,7 @@
 //  6. One stream polls an endpoint in a process; a second one errs with ErrTaken.
 //  7. Behind a cursor (Resume) a number that follows goes on, any other one is a gap or a new life as ever, and until each rank
 //     has told one the source is told as connecting. It is never proven the same.
+//  8. No address is asked that the policy refuses, whatever name leads there, and no proxy.
 //
 // Concurrency: New may be called from anywhere, Run once. Run starts no goroutine but those of net/http, which end with it.
 //

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/kvscout/kvscout/events/discover"
 )
 
 // Defaults of Options.
@@ -44,6 +46,8 @@ type Options struct {
 	BackoffMax time.Duration
 	// MaxEvent and MaxAnswer bound one event and one answer, in bytes. An answer is never held as a whole.
 	MaxEvent, MaxAnswer int
+	// Policy says which addresses may be polled: whoever registers a worker names a URL that is asked again and again.
+	Policy discover.Policy
 	// Claims knows which endpoints are polled. Nil shares one registry in the process.
 	Claims *Claims
 	// Logger may be nil.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"time"
 
@@ -61,7 +62,9 @@ func (p *Poller) Run(ctx context.Context) error {
 		return fmt.Errorf("%w: %s", ErrTaken, p.src.Events)
 	}
 	defer p.o.Claims.release(p.src.Events)
+	dialer := &net.Dialer{Timeout: p.o.Timeout, Control: p.o.Policy.Control}
 	transport := &http.Transport{
+		DialContext:        dialer.DialContext,
 		DisableCompression: true, // a small answer must not become a large one
 		MaxConnsPerHost:    1,
 		IdleConnTimeout:    p.o.StaleAfter,

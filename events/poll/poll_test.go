@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/events/discover"
 )
 
 var fast = Options{Interval: time.Millisecond, MaxInterval: 5 * time.Millisecond, BackoffMax: 20 * time.Millisecond}
@@ -215,5 +216,29 @@ func TestNew_Refused(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: the error repeats the password", name)
 		}
+	}
+}
+
+// No metadata service is asked, whatever a call registers, nor anything outside of the allowed networks.
+func TestPolicy(t *testing.T) {
+	e := serve(t, "0")
+	e.push(0)
+	inside, err := discover.ParsePolicy([]string{"10.0.0.0/8"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for url, policy := range map[string]discover.Policy{
+		e.url(): inside, "http://169.254.169.254/latest/meta-data": {}, "http://[::ffff:169.254.169.254]/": {}, "http://100.100.100.200/": {},
+	} {
+		o := fast
+		o.Policy = policy
+		sink := startAt(t, url, o)
+		sink.wait(t, func() bool { return strings.Contains(sink.why, discover.ErrRefused.Error()) }, "a refusal of "+url)
+		if len(sink.calls) > 0 {
+			t.Errorf("%s: told %q", url, sink.calls)
+		}
+	}
+	if n := e.do("id"); n != "0" {
+		t.Errorf("%s polls were answered", n)
 	}
 }

@@ -88,9 +88,10 @@ func (e *engine) url() string { return "http://127.0.0.1:" + e.port + "/kv_cache
 
 // trace is a Sink that writes down what it is told.
 type trace struct {
-	mu    sync.Mutex // guards calls and state
+	mu    sync.Mutex // guards calls, state and why
 	calls []string   // all but states
 	state string
+	why   string        // of the state
 	more  chan struct{} // has room for one: something was added
 }
 
@@ -129,7 +130,7 @@ func (s *trace) Reject(r events.Reason)             { s.add("reject %v", r) }
 func (s *trace) Replayed(int)                       { s.add("replayed") }
 func (s *trace) State(state events.State, why error) {
 	s.mu.Lock()
-	s.state = state.String()
+	s.state, s.why = state.String(), fmt.Sprint(why)
 	if errors.Is(why, ErrUnsure) {
 		s.state = "unsure"
 	}
@@ -172,8 +173,14 @@ func (s *trace) wait(t *testing.T, done func() bool, want string) {
 // start polls e for the rest of the test.
 func start(t *testing.T, e *engine, o Options) *trace {
 	t.Helper()
+	return startAt(t, e.url(), o)
+}
+
+// startAt polls a URL for the rest of the test.
+func startAt(t *testing.T, url string, o Options) *trace {
+	t.Helper()
 	sink := newTrace()
-	p, err := New(events.Source{Worker: "w", Engine: events.EngineTRTLLM, Events: e.url()}, sink, o)
+	p, err := New(events.Source{Worker: "w", Engine: events.EngineTRTLLM, Events: url}, sink, o)
 	if err != nil {
 		t.Fatal(err)
 	}

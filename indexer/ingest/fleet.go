@@ -35,6 +35,8 @@ type Options struct {
 	// Stream configures every ZMQ stream, Limits every decoder.
 	Stream stream.Options
 	Limits events.Limits
+	// Policy says which addresses may be asked by HTTP for events.
+	Policy discover.Policy
 	// Log, when set, is where everything that the fleet hears is shared with replicas.
 	Log    Log
 	Logger *slog.Logger
@@ -240,7 +242,7 @@ func (f *Fleet) open(src events.Source, all []events.Source, from *restoring) (*
 		}
 		return s, nil
 	}
-	run, err := Listen(src, sink, f.opts.Stream, f.opts.Limits)
+	run, err := Listen(src, sink, f.opts.Stream, f.opts.Limits, f.opts.Policy)
 	if err != nil {
 		writer.Close()
 		return nil, fmt.Errorf("%w: %w", ErrWorker, err)

@@ -48,7 +48,7 @@ func until(t testing.TB, what string, ok func() bool) {
 }
 
 // A choice counts at once, apart from what is held, and no more once events have confirmed it.
-func TestReportRouted_UntilConfirmed(t *testing.T) {
+func TestReportRouted_Case141_UntilConfirmed(t *testing.T) {
 	r := start(t, scorerpc.Options{})
 	crediting(t, r)
 	r.worker(t, "w0", "m", events.EngineVLLM, blockSize(4))
