@@ -52,7 +52,7 @@ func groupServeFlags(f *pflag.FlagSet) {
 	groupFlags(f, "Security", "tls-*", "callers", "cors-origin")
 	groupFlags(f, "Limits", "max-*")
 	groupFlags(f, "Weights of tiers", "weight-*")
-	groupFlags(f, "Operators", "admin-listen", "log-*", "block-profile-rate", "mutex-profile-fraction", "trace*", "otel*")
+	groupFlags(f, "Operators", "admin-listen", "log-*", "block-profile-rate", "mutex-profile-fraction", "otlp-*", "trace*")
 	groupFlags(f, "Log shared with other servers", "nats*", "ingest", "replica")
 }
 
