@@ -61,9 +61,9 @@ test-contract: $(bin)/buf $(python) ## ask every RPC by buf curl and from a brow
 	browser=$${KVSCOUT_BROWSER:-$$(tools/browser.sh)}; \
 	KVSCOUT_BROWSER="$$browser" go test -tags contract $(TESTFLAGS) ./test/contract
 
-# Its module is apart: Prometheus' engine would be the largest dependency of the product.
+# Its module is apart: Prometheus' engine would be the largest dependency of the product. Cached results know no files outside of it.
 test-prometheus: ## test alerts and dashboard by Prometheus' own engine (built first: a minute)
-	cd test/prometheus && go vet ./... && go test $(TESTFLAGS) ./...
+	cd test/prometheus && go vet ./... && go test -count=1 $(TESTFLAGS) ./...
 
 chaos: ## 200 simulated engines under faults for two minutes; then the index must equal each engine's cache
 	go test ./test/chaos -v -timeout 10m -args -chaos.engines=200 -chaos.for=2m
