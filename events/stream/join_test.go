@@ -3,6 +3,7 @@ package stream_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -81,21 +82,31 @@ func TestSlowJoiner(t *testing.T) {
 	d.reads(t, "joined 0 complete", "0..3 of 0")
 }
 
-// TestPublishersThatCountFromOne: complete only if a replay shows that nothing came before.
-func TestPublishersThatCountFromOne(t *testing.T) {
+// Publishers that count from 1 look like those that lost their first batch: never complete, however often they are asked.
+func TestRule13_PublishersThatCountFromOne(t *testing.T) {
 	p, at := engine(t, zmqtest.Args{"start": 1})
 	p.Do("publish", zmqtest.Args{"n": 2})
 	d, _ := follow(t, source(at.Pub, at.Replay), quick())
 	d.seen(t, "2=0:2", events.StateLive)
-	d.reads(t, "joined 1 complete", "1..2 of 0")
+	d.wait(t, "the second replay", func() bool { return len(d.entries) == 7 })
+	d.state(t, events.StateLive)
+	p.Do("wait", nil)
+	p.Do("publish", nil)
+	d.seen(t, "3=0:3", events.StateLive)
+	d.reads(t, "joined 1 partial", "1..2 of 0", "reset", "joined 1 partial", "1..3 of 0")
+	asked(t, p, 0, 0)
 
 	p, at = engine(t, zmqtest.Args{"start": 1})
-	d, _ = follow(t, source(at.Pub, at.Replay), quick())
+	o := quick()
+	o.ReplayCooldown = 50 * time.Millisecond
+	d, _ = follow(t, source(at.Pub, at.Replay), o)
 	d.seen(t, "joined 0 complete", events.StateLive)
 	p.Do("wait", nil)
-	p.Do("publish", zmqtest.Args{"n": 2})
+	p.Do("publish", nil)
+	d.wait(t, "the second replay", func() bool { return len(d.entries) == 7 })
+	p.Do("publish", nil)
 	d.seen(t, "2=0:2", events.StateLive)
-	d.reads(t, "joined 0 complete", "1..2 of 0")
+	d.reads(t, "joined 0 complete", "gap 0-0", "joined 1 partial", "1..1 of 0", "reset", "joined 1 partial", "1..2 of 0")
 
 	p = zmqtest.Start(t)
 	at = p.Do("open", zmqtest.Args{"start": 1})

@@ -33,8 +33,12 @@ type loop struct {
 	// lossy: batches of this life were lost.
 	lossy bool
 	// partial: something came before the batch with which this life began for us, or was lost since. tried: a replay of
-	// everything that the publisher has, has ended since, so that another one would bring no more.
-	partial, tried bool
+	// everything that the publisher has, has ended since, so that another one would bring no more. doubted: one has whose
+	// first replies may have been lost on the way.
+	partial, tried, doubted bool
+	// hollow: the replay endpoint answered with nothing when the live stream had shown a batch. It keeps none, so its
+	// silence proves nothing.
+	hollow bool
 	// losses counts the holes that could not be filled, ever.
 	losses int
 
@@ -79,6 +83,9 @@ type recovery struct {
 	// rebuild: it replaces what the sink has, once it brings something.
 	rebuild bool
 	applied int
+	// first is the number that its first reply had, if it had any.
+	first uint64
+	begun bool
 }
 
 func newLoop(s *Stream, in *inbox, wg *sync.WaitGroup) *loop {

@@ -117,7 +117,7 @@ func (l *loop) reset() {
 	l.track.Forget()
 	l.epoch = nil
 	l.empty, l.lossy, l.unproven, l.doubt = false, false, false, false
-	l.partial, l.tried = false, false
+	l.partial, l.tried, l.doubted = false, false, false
 	l.answered, l.reached = 0, 0
 	l.retryAt = time.Time{}
 }
@@ -147,8 +147,8 @@ func (l *loop) joined(seq uint64, complete bool) {
 func (l *loop) lose(first, next uint64) {
 	l.lossy = true
 	l.losses++
-	if next > l.answered && (l.fetch == nil || !l.fetch.whole) {
-		l.tried = false // nobody has said yet that the publisher's buffer lacks it
+	if l.worthAsking(next) {
+		l.tried = false
 	}
 	if time.Now().After(l.coolGap) { // losses during a cool-down do not prolong it
 		l.coolGap = time.Now().Add(l.o.ReplayCooldown)
@@ -157,6 +157,16 @@ func (l *loop) lose(first, next uint64) {
 	l.waiting = false
 	l.sink.Gap(first, next-1)
 	l.joined(next, false)
+}
+
+// worthAsking says whether a replay of everything may bring what was lost before number next. It may if nobody has said
+// yet that the publisher's buffer lacks it, and if who said so did not know number next either, which the live stream
+// has: one of the two is wrong about the numbers. What a replay of everything shows itself is judged at its end.
+func (l *loop) worthAsking(next uint64) bool {
+	if l.fetch == nil {
+		return !l.hollow
+	}
+	return l.fetch.whole || next > l.answered
 }
 
 // apply hands the next batch to the sink.

@@ -15,9 +15,15 @@ func (l *loop) reply(ctx context.Context, r reply) {
 	}
 	if l.fetch.rebuild {
 		l.fetch.rebuild = false
+		doubted := l.doubted // of the replay before, for whose sake this one may be
 		l.reset()
+		l.doubted = doubted
 	}
 	l.proved()
+	if !l.fetch.begun {
+		l.fetch.begun, l.fetch.first = true, r.Seq
+	}
+	l.hollow = false
 	last, seen := l.track.Last()
 	if r.first && r.again {
 		l.unproven = seen // another connection answers now
@@ -45,11 +51,12 @@ func (l *loop) reply(ctx context.Context, r reply) {
 func (l *loop) proved() { l.synced, l.silentSince = true, time.Time{} }
 
 // start begins the stream with the first batch of a replay from 0, or with an older one that came live if the
-// publisher's buffer has already lost that. A replay from 0 that begins with 1 comes from a publisher that counts from 1.
+// publisher's buffer has already lost that. Only number 0 is known to have none before it: a replay that begins with 1
+// may come from a publisher that counts from 1, or from one that has lost just its first batch.
 func (l *loop) start(r reply) {
 	m := l.held.front()
 	if m == nil || m.Seq >= r.Seq || l.otherLife(m.Message) {
-		l.begin(r.Seq, r.Seq <= 1)
+		l.begin(r.Seq, r.Seq == 0)
 		l.replayed(r)
 		return
 	}
@@ -111,17 +118,23 @@ func (l *loop) fetched(ctx context.Context, r reply) {
 	l.cancel()
 	l.count(f, r.rejected)
 	_, seen := l.track.Last()
+	l.hollow = l.hollow || r.ended && !f.begun && !r.again && f.wants > 0
 	switch {
 	case !r.ended:
 		l.failed(ctx, r.err)
 		return
+	case r.empty && l.hollow:
+		l.answered = max(l.answered, f.wants)
+		l.tried = l.tried || f.whole
+		l.doubt = l.doubt || l.unproven && l.away // as if there were nobody to ask
+		l.silentSince = time.Time{}
 	case r.empty && seen && (l.unproven || r.again || f.rebuild):
 		// The batch that we had last is unknown there: the publisher counts anew and has not got as far.
 		l.restart(ctx)
 		return
 	default:
 		l.proved()
-		l.tried = l.tried || f.whole || f.begins && r.rejected == [events.ReasonCount]int{}
+		l.conclude(f, r.rejected == [events.ReasonCount]int{})
 		l.answered = max(l.answered, f.wants)
 		if m := l.held.front(); !seen && !l.empty && (m == nil || m.Seq == 0) {
 			l.empty = true // rule 13: a publisher that has published nothing is known to hold nothing
@@ -130,6 +143,17 @@ func (l *loop) fetched(ctx context.Context, r reply) {
 	}
 	l.unproven = false
 	l.drain(ctx)
+}
+
+// conclude notes whether a replay of everything would bring more than f did. readable: every reply was. One that starts
+// with 1, or had replies that could not be read, may have lost its first batch on the way; another one, once, shows.
+func (l *loop) conclude(f *recovery, readable bool) {
+	switch {
+	case f.whole && (l.doubted || readable && f.first != 1), f.begins && readable:
+		l.tried = true
+	case f.whole:
+		l.doubted = true
+	}
 }
 
 // failed notes a recovery that got no whole answer, and goes on without. If that left something open, it is rebuilt from

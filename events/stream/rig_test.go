@@ -134,7 +134,15 @@ func (d *diary) state(t *testing.T, s events.State) {
 // reads compares the whole diary. In want "a..b of k" stands for batches a to b of life k.
 func (d *diary) reads(t *testing.T, want ...string) {
 	t.Helper()
-	var all []string
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if diff := cmp.Diff(spelt(want), d.entries); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// spelt is want with its batches one by one.
+func spelt(want []string) (all []string) {
 	for _, w := range want {
 		var a, b, k int
 		if n, _ := fmt.Sscanf(w, "%d..%d of %d", &a, &b, &k); n < 3 {
@@ -145,11 +153,7 @@ func (d *diary) reads(t *testing.T, want ...string) {
 			all = append(all, fmt.Sprintf("%d=%d:%d", a, k, a))
 		}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if diff := cmp.Diff(all, d.entries); diff != "" {
-		t.Error(diff)
-	}
+	return all
 }
 
 func (d *diary) rejected(t *testing.T, r events.Reason, n int) {
