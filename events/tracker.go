@@ -8,8 +8,8 @@ type Step uint8
 const (
 	// StepNext continues the stream.
 	StepNext Step = iota
-	// StepFirst is the first number seen. Above 1 it means that the start was missed; 1 may be a start, for some
-	// publishers count from 1.
+	// StepFirst is the first number seen. Above 0 it means that the start was missed, or that the publisher is one of the few
+	// that count from 1.
 	StepFirst
 	// StepDuplicate repeats a message already applied.
 	StepDuplicate

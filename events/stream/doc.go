@@ -11,21 +11,24 @@
 //  2. Rule 11: every hole is asked for once; if it cannot be filled, Gap and Joined tell, and the stream goes on after
 //     it. No hole is asked for twice, and after a failure the next question waits for a cool-down. While the history is
 //     incomplete and no replay of everything that the publisher has, has ended since, one from 0 is due, unless the sink
-//     keeps what it has at a Gap; a lost connection or another failure does not make that forgotten.
+//     keeps what it has at a Gap; a lost connection or another failure does not make that forgotten. So it is when the
+//     answer for a hole does not know the live number that showed it: one of the two is wrong. A replay of everything that
+//     begins with 1, or had replies that could not be read, is asked for a second time.
 //  3. A new life of the publisher is told by Reset before anything of it is applied. It is seen by a number that falls
 //     back, by another epoch, or after a lost connection by a replay that does not begin with the batch we had last.
 //  4. Everything is bounded: messages not yet handled, messages held during a replay, the time and the number of
 //     replays at once. What does not fit the held queue is dropped, oldest first, and becomes a hole (invariant 2).
-//  5. Nothing is claimed complete unless the first batch is number 0, a replay from 0 began with 1 (some publishers
-//     count from 1), or a replay from 0 found nothing.
+//  5. Nothing is claimed complete unless the first batch is number 0, or a replay from 0 found nothing and the endpoint
+//     was not seen to keep nothing: to answer so when the live stream had brought a batch.
 //  6. A stream that was resumed behind a cursor tells "proven" only when the publisher has replayed the cursor's batch, or
 //     sends the cursor's epoch. Until it shows anything the state is StateUnknown, and StateStale after StaleAfter.
 //  7. When Run returns, no goroutine and no connection of the stream is left.
 //
 // Limits. Without a replay endpoint a restart during a lost connection cannot be seen if the next message carries just
-// the number after the last one; any other number is a Reset or a Gap. A replay from 0 that begins with 1 is taken for
-// a publisher that counts from 1, though a buffer that has lost exactly one batch looks the same. Both hold for a resumed
-// stream, whose first connection is a lost one come back.
+// the number after the last one; any other number is a Reset or a Gap. So it is for a resumed stream, whose first
+// connection is a lost one come back, and behind an endpoint that keeps nothing. The history of a publisher that counts
+// from 1 is never called complete: every engine counts from 0, and a publisher that has lost its first batch looks the same.
+// The tail of an answer that a ROUTER dropped at a high-water mark below longAnswer shows with the next batch only.
 //
 // State StateGap is kept until a Reset, or until a replay brings everything from the beginning: the loss is not undone
 // by going on. A sink that drops its state at a Gap and then sees the engine clear its cache knows better than the stream.

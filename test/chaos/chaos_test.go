@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 // TestRule8_Rule11_Chaos is invariants 1 to 4.
 func TestRule8_Rule11_Chaos(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	before := descriptors(t)
+	before, heap := descriptors(t), heapBytes()
 	func() {
 		engines := make([]*engine, *count)
 		for i := range engines {
@@ -61,12 +62,44 @@ func TestRule8_Rule11_Chaos(t *testing.T) {
 		}
 		// About 400 requests a second in all.
 		faults := storm(t, engines, *length, max(50*time.Millisecond, time.Duration(*count)*2500*time.Microsecond), *seed)
-		t.Logf("%d engines for %v: %v", *count, *length, faults)
+		t.Logf("%d engines for %v, seed %d: %v", *count, *length, *seed, faults)
 		settle(t, x, engines, log)
+		leave(t, x, fleet, engines)
 	}()
 	if after := descriptors(t); after > before {
 		t.Errorf("%d file descriptors are open, %d were", after, before)
 	}
+	after := heapBytes()
+	t.Logf("heap: %d KiB before, %d KiB after", heap>>10, after>>10)
+	if after > heap+4<<20 {
+		t.Errorf("%d bytes are in use, %d were", after, heap)
+	}
+}
+
+// leave takes every worker out: nothing of what they held may be left in the index.
+func leave(t *testing.T, x *indexer.Index, fleet *ingest.Fleet, engines []*engine) {
+	t.Helper()
+	full := x.Stats()
+	for _, e := range engines {
+		fleet.Deregister(e.Source().Worker, nil)
+	}
+	s := x.Stats()
+	if s.Blocks+s.HolderBlocks+s.Sources+s.Scopes > 0 {
+		t.Errorf("left in the index: %+v", s)
+	}
+	t.Logf("index: %d KiB with %d blocks of holders, %d KiB without", full.Bytes>>10, full.HolderBlocks, s.Bytes>>10)
+	if s.Bytes > full.Bytes/4 {
+		t.Errorf("%d bytes without a worker, %d with all", s.Bytes, full.Bytes)
+	}
+}
+
+// heapBytes is what lives on the heap.
+func heapBytes() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what finalizers and pools held on to
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 // settle ends the faults, lets every engine say one last thing and compares (invariants 1 to 3), then resets the engines

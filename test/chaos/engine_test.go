@@ -143,6 +143,9 @@ func (e *engine) mishap(ctx context.Context) error {
 		e.faults["clock"]++
 		e.skew.Store(int64(time.Duration(e.random.IntN(7200)-3600) * time.Second))
 	case n < 36:
+		e.faults["kill"]++
+		return e.die(ctx, time.Duration(e.random.IntN(3000))*time.Millisecond)
+	case n < 40:
 		e.faults["burst"]++
 		for range 40 {
 			if err := e.serve(); err != nil {
@@ -151,6 +154,18 @@ func (e *engine) mishap(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// die ends the process without a word and starts the next one later.
+func (e *engine) die(ctx context.Context, dead time.Duration) error {
+	until := time.Now().Add(dead)
+	for _, p := range []*proxy{e.live, e.replay} {
+		p.refuse.Store(until.UnixNano())
+		p.cut()
+	}
+	err := e.Restart()
+	sleep(ctx, time.Until(until))
+	return err
 }
 
 // weather does to the proxies what networks do, until ctx ends: one fault at a time, on average every pause.
