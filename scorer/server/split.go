@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -84,7 +85,7 @@ func (s *splitter) look(c net.Conn) {
 	}
 	s.open[c] = true
 	s.wg.Go(func() { // ends within sniffTime, or by close, which waits for it
-		head, isGRPC, err := sniff(c)
+		head, isGRPC, err := sniff(c, sniffTime)
 		s.mu.Lock()
 		delete(s.open, c)
 		err = errors.Join(err, c.SetDeadline(time.Time{}))
@@ -99,10 +100,10 @@ func (s *splitter) look(c net.Conn) {
 	})
 }
 
-// sniff reads as much of a connection as it takes to tell what it is. head is what its server is to read first. It errs if
-// the connection breaks, is too slow, or speaks no HTTP/2 after having said so.
-func sniff(c net.Conn) (head []byte, isGRPC bool, err error) {
-	if err := c.SetDeadline(time.Now().Add(sniffTime)); err != nil {
+// sniff reads as much of a connection as it takes to tell what it is, but not for longer than within. head is what its
+// server is to read first. It errs if the connection breaks, is too slow, or speaks no HTTP/2 after having said so.
+func sniff(c net.Conn, within time.Duration) (head []byte, isGRPC bool, err error) {
+	if err := c.SetDeadline(time.Now().Add(within)); err != nil {
 		return nil, false, err
 	}
 	in := &recorder{conn: c}
@@ -119,7 +120,8 @@ func sniff(c net.Conn) (head []byte, isGRPC bool, err error) {
 }
 
 // sniffHTTP2 reads on to the headers of the first request. Clients wait for the server's settings before they send any, so
-// empty ones go first, and what acknowledges those is taken out: the server that comes did not send them.
+// empty ones go first, and what acknowledges those is taken out: the server that comes did not send them. A client that opens
+// a connection ahead of its first request keeps it: net/http, which speaks every protocol, waits for that.
 func sniffHTTP2(c io.Writer, in *recorder) (head []byte, isGRPC bool, err error) {
 	frames := http2.NewFramer(c, in)
 	frames.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
@@ -131,6 +133,9 @@ func sniffHTTP2(c io.Writer, in *recorder) (head []byte, isGRPC bool, err error)
 	for !acked || !asked {
 		at := len(in.read)
 		f, err := frames.ReadFrame()
+		if acked && errors.Is(err, os.ErrDeadlineExceeded) {
+			return in.read, false, nil
+		}
 		if err != nil {
 			return nil, false, err
 		}
