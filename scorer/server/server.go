@@ -149,6 +149,7 @@ func (s *Server) mux() *http.ServeMux {
 		mux.Handle(kvscoutv1connect.NewRenderServiceHandler(s.opts.Render, opts...))
 	}
 	mux.Handle(grpchealth.NewHandler(s.health, opts...))
+	mux.Handle(healthListProcedure, connect.NewUnaryHandler(healthListProcedure, s.health.list(s.opts.services()), opts...))
 	reflector := grpcreflect.NewStaticReflector(append([]string{grpchealth.HealthV1ServiceName}, s.opts.services()...)...)
 	mux.Handle(grpcreflect.NewHandlerV1(reflector, opts...))
 	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, opts...))

@@ -271,6 +271,13 @@ func standard() []rpc {
 			refused: &refusal{&healthpb.HealthCheckRequest{Service: "nobody"}, "not_found", ""},
 		},
 		{
+			name: "grpc.health.v1.Health.List", in: one(&healthpb.HealthListRequest{}),
+			check: ask(func(_ *day, m *healthpb.HealthListResponse) bool {
+				all, one := m.GetStatuses()[""], m.GetStatuses()["kvscout.v1.IndexService"]
+				return all.GetStatus() == healthpb.HealthCheckResponse_SERVING && one.GetStatus() == healthpb.HealthCheckResponse_SERVING
+			}),
+		},
+		{
 			name: "grpc.health.v1.Health.Watch", in: one(&healthpb.HealthCheckRequest{Service: "kvscout.v1.IndexService"}), take: 1,
 			check: ask(func(_ *day, m *healthpb.HealthCheckResponse) bool {
 				return m.GetStatus() == healthpb.HealthCheckResponse_SERVING
