@@ -12,8 +12,9 @@
 //     it. No hole is asked for twice, and after a failure the next question waits for a cool-down. While the history is
 //     incomplete and no replay of everything that the publisher has, has ended since, one from 0 is due, unless the sink
 //     keeps what it has at a Gap; a lost connection or another failure does not make that forgotten. So it is when the
-//     answer for a hole does not know the live number that showed it: one of the two is wrong. A replay of everything that
-//     begins with 1, or had replies that could not be read, is asked for a second time.
+//     answer for a hole does not know the live number that showed it: one of the two is wrong, and what came under that
+//     number is not applied. A replay of everything that begins with 1, or had replies that could not be read, is asked
+//     for a second time.
 //  3. A new life of the publisher is told by Reset before anything of it is applied. It is seen by a number that falls
 //     back, by another epoch, or after a lost connection by a replay that does not begin with the batch we had last.
 //  4. Everything is bounded: messages not yet handled, messages held during a replay, the time and the number of

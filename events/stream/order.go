@@ -33,6 +33,10 @@ func (l *loop) drain(ctx context.Context) {
 				l.ask(ctx, last, m.Seq, false)
 				return
 			}
+			if l.denied(m) {
+				l.deny(last, m)
+				break
+			}
 			l.lose(last+1, m.Seq)
 			l.apply(m.Message, m.received)
 		case events.StepReset:
@@ -157,6 +161,16 @@ func (l *loop) lose(first, next uint64) {
 	l.waiting = false
 	l.sink.Gap(first, next-1)
 	l.joined(next, false)
+}
+
+// denied says that the publisher was asked for what is missing before m, and does not know m's own number.
+func (l *loop) denied(m *live) bool { return m.Seq <= l.answered && !l.hollow }
+
+// deny takes m for lost with all before it: under a wrong number it may be an old batch.
+func (l *loop) deny(last uint64, m *live) {
+	l.sink.Reject(events.ReasonBadSequence)
+	l.lose(last+1, m.Seq+1)
+	l.track.Accept(m.Seq, m.Payload)
 }
 
 // worthAsking says whether a replay of everything may bring what was lost before number next. It may if nobody has said

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -226,7 +225,7 @@ func TestReplayEndsBeforeALiveNumber(t *testing.T) {
 		want []string
 	}{
 		{"all there", []uint64{5, 7, 8}, []string{"joined 0 complete", "0..9 of 0"}},
-		{"no more there", []uint64{5, 7, 7}, []string{"joined 0 complete", "0..7 of 0", "gap 8-8", "joined 9 partial", "9..9 of 0"}},
+		{"no more there", []uint64{5, 7, 7}, []string{"joined 0 complete", "0..7 of 0", "gap 8-9", "joined 10 partial"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			joined := make(chan struct{})
@@ -250,7 +249,7 @@ func TestReplayEndsBeforeALiveNumber(t *testing.T) {
 			d, _ := follow(t, source(pub, router), o)
 			d.seen(t, "2=0:2", events.StateLive)
 			close(joined)
-			d.wait(t, "batch 9", func() bool { return slices.Contains(d.entries, "9=0:9") })
+			d.wait(t, "all entries", func() bool { return len(d.entries) >= len(spelt(tc.want)) })
 			d.reads(t, tc.want...)
 		})
 	}

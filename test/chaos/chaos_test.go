@@ -127,7 +127,8 @@ func settle(t *testing.T, x *indexer.Index, engines []*engine, log *journal) {
 			lost++
 		}
 		if d := differs(x, l, e, false); d != "" {
-			t.Errorf("%s holds more than it should: %s", l.Source().ID(), d)
+			f := l.Freshness()
+			t.Errorf("%s holds more than it should: %s; state %v, complete %v; its log:\n%s", l.Source().ID(), d, f.State, l.HistoryComplete(), log.of(l.Source().ID()))
 		}
 	}
 	for _, e := range engines {
