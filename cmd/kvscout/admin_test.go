@@ -11,12 +11,13 @@ import (
 	"testing"
 
 	"github.com/kvscout/kvscout/scorer/admin"
+	"github.com/kvscout/kvscout/test/testlog"
 )
 
 var adminAddress = regexp.MustCompile(`msg="operators are served" address=(\S+)`)
 
 // operatorsAddress is where the server that writes log serves operators.
-func operatorsAddress(t *testing.T, log *logBuffer) string {
+func operatorsAddress(t *testing.T, log *testlog.Buffer) string {
 	t.Helper()
 	var found []string
 	eventually(t, "the address for operators", func() bool {
@@ -88,7 +89,7 @@ func TestAdmin_AddressInUse(t *testing.T) {
 	wants(t, run(t, "serve", "--listen", "127.0.0.1:0", "--config", writeFile(t, "c.yaml", "admin_listen: "+busy)).err, "in use")
 
 	o := adminOptions{listen: busy}
-	log := new(logBuffer)
+	log := new(testlog.Buffer)
 	operators, err := o.start(t.Context(), newLogger(log, "text", 0))
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kvscout/kvscout/events"
 	"github.com/kvscout/kvscout/events/simulate"
+	"github.com/kvscout/kvscout/test/testlog"
 )
 
 // servingPort is a vLLM's HTTP port: it tells where the engine's events are, by a wildcard, as engines do.
@@ -50,7 +51,7 @@ func servingPort(t *testing.T, e *simulate.Engine, well *atomic.Bool) (url strin
 type discovering struct {
 	*testing.T
 	address, file, tokens string
-	log                   *logBuffer
+	log                   *testlog.Buffer
 }
 
 func (d *discovering) await(what string, done func() bool) {

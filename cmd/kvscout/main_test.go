@@ -10,13 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/kvscout/kvscout/events/simulate"
+	"github.com/kvscout/kvscout/test/testlog"
 )
 
 // runMain makes the test binary be kvscout.
@@ -85,30 +85,12 @@ func wants(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// logBuffer gathers what a running command writes.
-type logBuffer struct {
-	mu sync.Mutex // guards b
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // startServe runs `kvscout serve` until the test ends and returns its address and its log.
-func startServe(t *testing.T, args ...string) (address string, log *logBuffer) {
+func startServe(t *testing.T, args ...string) (address string, log *testlog.Buffer) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r, w := io.Pipe()
-	log = new(logBuffer)
+	log = new(testlog.Buffer)
 	code := make(chan int, 1)
 	// Ended by cancel in the cleanup, which waits on code.
 	go func() {

@@ -17,13 +17,14 @@ import (
 	"time"
 
 	"github.com/kvscout/kvscout/events/simulate"
+	"github.com/kvscout/kvscout/test/testlog"
 )
 
 // process is a kvscout of its own.
 type process struct {
 	cmd     *exec.Cmd
 	address string // host:port
-	log     *logBuffer
+	log     *testlog.Buffer
 }
 
 // kvscoutProcess is a kvscout that is yet to be started. The test's end kills it.
@@ -46,7 +47,7 @@ func kvscoutProcess(t *testing.T, args ...string) *exec.Cmd {
 // startProcess runs `kvscout serve` as a process, as a shell would.
 func startProcess(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: kvscoutProcess(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...), log: new(logBuffer)}
+	p := &process{cmd: kvscoutProcess(t, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...), log: new(testlog.Buffer)}
 	p.cmd.Stderr = p.log
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {

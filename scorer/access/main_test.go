@@ -1,7 +1,6 @@
 package access_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -28,6 +27,7 @@ import (
 	"github.com/kvscout/kvscout/scorer/access"
 	"github.com/kvscout/kvscout/scorer/scorerpc"
 	"github.com/kvscout/kvscout/scorer/server"
+	"github.com/kvscout/kvscout/test/testlog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -45,13 +45,13 @@ type rig struct {
 	addr  string
 	url   string
 	guard *access.Guard
-	log   *lines
+	log   *testlog.Buffer
 }
 
 // start runs a server on a loopback port until the test ends, and reads its files every few milliseconds.
 func start(t testing.TB, opts access.Options, origins ...string) *rig {
 	t.Helper()
-	r := &rig{t: t, log: new(lines)}
+	r := &rig{t: t, log: new(testlog.Buffer)}
 	opts.Logger = slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
 	if r.guard, err = access.New(opts); err != nil {
@@ -220,24 +220,6 @@ func eventually(t testing.TB, what string, holds func() bool) {
 			t.Fatalf("%s: not in time", what)
 		}
 	}
-}
-
-// lines is what was logged.
-type lines struct {
-	mu  sync.Mutex // guards buf
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
 }
 
 // answer is a response over HTTP/1.1, by hand.

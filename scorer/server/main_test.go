@@ -1,12 +1,10 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/kvscout/kvscout/indexer/ingest"
 	"github.com/kvscout/kvscout/scorer/scorerpc"
 	"github.com/kvscout/kvscout/scorer/server"
+	"github.com/kvscout/kvscout/test/testlog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // rig is a running server. Its worker w0 of model "m" holds the tokens 1..64 (1..65536 after startLarge) in blocks of 16.
 type rig struct {
 	addr string
-	log  *lines
+	log  *testlog.Buffer
 	stop context.CancelFunc
 	done chan error // what Serve returned
 }
@@ -58,7 +57,7 @@ func serve(t testing.TB, l net.Listener, tokens int, edit ...func(*server.Option
 	fleet := ingest.New(index, ingest.Options{})
 	t.Cleanup(fleet.Close)
 	feed(t, fleet, tokens)
-	r := &rig{addr: l.Addr().String(), log: new(lines), done: make(chan error, 1)}
+	r := &rig{addr: l.Addr().String(), log: new(testlog.Buffer), done: make(chan error, 1)}
 	opts := server.Options{
 		Score:  scorerpc.New(index, fleet, scorerpc.Options{}),
 		Index:  indexrpc.New(index, fleet, indexrpc.Options{}),
@@ -108,24 +107,6 @@ func client(t testing.TB, http2 bool) *http.Client {
 	transport := &http.Transport{Protocols: p}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
-}
-
-// lines is what was logged.
-type lines struct {
-	mu  sync.Mutex // guards buf
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
 }
 
 // eventually waits for a condition that another goroutine brings about.

@@ -18,6 +18,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/kvscout/kvscout/test/testlog"
 )
 
 // secretRequest is a request with secrets, good or bad.
@@ -178,8 +180,8 @@ func leakyWorker(t testing.TB) string {
 }
 
 // collector takes traces and keeps what it gets.
-func collector(t testing.TB) (endpoint string, got *everything) {
-	got = new(everything)
+func collector(t testing.TB) (endpoint string, got *testlog.Buffer) {
+	got = new(testlog.Buffer)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		in := io.Reader(r.Body)
 		if r.Header.Get("Content-Encoding") == "gzip" {

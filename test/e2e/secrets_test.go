@@ -15,8 +15,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
+
+	"github.com/kvscout/kvscout/test/testlog"
 )
 
 // Secrets that a server meets. Each is told from everything else that it could write.
@@ -159,7 +160,7 @@ type secretServer struct {
 	base, admin string // URLs
 	cmd         *exec.Cmd
 	ended       chan struct{} // closed when it has ended
-	out, traced *everything
+	out, traced *testlog.Buffer
 	clients     []*http.Client // of HTTP/1.1 and HTTP/2
 }
 
@@ -177,7 +178,7 @@ func startSecret(t *testing.T) *secretServer {
 	t.Helper()
 	first := freePorts(t, 2)
 	listen, admin := "127.0.0.1:"+strconv.Itoa(first), "127.0.0.1:"+strconv.Itoa(first+1)
-	s := &secretServer{t: t, dir: t.TempDir(), base: "http://" + listen, admin: "http://" + admin, ended: make(chan struct{}), out: new(everything)}
+	s := &secretServer{t: t, dir: t.TempDir(), base: "http://" + listen, admin: "http://" + admin, ended: make(chan struct{}), out: new(testlog.Buffer)}
 	traces, traced := collector(t)
 	s.traced = traced
 	callers := s.file("callers", "score gateway token:"+markScore+"\noperate admin token:"+markOperate+"\n")
@@ -265,22 +266,4 @@ func (s *secretServer) page(path string) string {
 		s.t.Fatal(err)
 	}
 	return string(text)
-}
-
-// everything keeps all that is written.
-type everything struct {
-	mu  sync.Mutex // guards buf
-	buf bytes.Buffer
-}
-
-func (e *everything) Write(p []byte) (int, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.buf.Write(p)
-}
-
-func (e *everything) String() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.buf.String()
 }
