@@ -49,24 +49,7 @@ func (JSON) MarshalAppend(dst []byte, message any) ([]byte, error) {
 
 // Unmarshal implements connect.Codec.
 func (JSON) Unmarshal(data []byte, message any) error {
-	switch m := message.(type) {
-	case *ScoreRequest:
-		if m.readJSON(data) {
-			return nil
-		}
-		m.Release()
-		return unmarshalJSON(data, &m.ScoreRequest)
-	case *ScoreBatchRequest:
-		if m.readJSON(data) {
-			return nil
-		}
-		m.Release()
-		return unmarshalJSON(data, &m.ScoreBatchRequest)
-	case proto.Message:
-		return unmarshalJSON(data, m)
-	default:
-		return errNoMessage(message)
-	}
+	return read(data, message, (*ScoreRequest).readJSON, (*ScoreBatchRequest).readJSON, unmarshalJSON)
 }
 
 // unmarshalJSON reads as connect's own codec does. Fields that are not known are passed over, so that callers may be newer.

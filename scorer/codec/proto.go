@@ -38,21 +38,26 @@ func (Proto) MarshalAppend(dst []byte, message any) ([]byte, error) {
 
 // Unmarshal implements connect.Codec.
 func (Proto) Unmarshal(data []byte, message any) error {
+	return read(data, message, (*ScoreRequest).read, (*ScoreBatchRequest).read, unmarshal)
+}
+
+// read reads a message: a request of this package by hand, and those that are not read so, and all others, by general.
+func read(data []byte, message any, one func(*ScoreRequest, []byte) bool, batch func(*ScoreBatchRequest, []byte) bool, general func([]byte, proto.Message) error) error {
 	switch m := message.(type) {
 	case *ScoreRequest:
-		if m.read(data) {
+		if one(m, data) {
 			return nil
 		}
 		m.Release()
-		return unmarshal(data, &m.ScoreRequest)
+		return general(data, &m.ScoreRequest)
 	case *ScoreBatchRequest:
-		if m.read(data) {
+		if batch(m, data) {
 			return nil
 		}
 		m.Release()
-		return unmarshal(data, &m.ScoreBatchRequest)
+		return general(data, &m.ScoreBatchRequest)
 	case proto.Message:
-		return unmarshal(data, m)
+		return general(data, m)
 	default:
 		return errNoMessage(message)
 	}
