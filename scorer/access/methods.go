@@ -1,8 +1,8 @@
 package access
 
 import (
-	"connectrpc.com/grpchealth"
 	"connectrpc.com/grpcreflect"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
 )
@@ -32,9 +32,9 @@ func (r Role) String() string {
 
 // Procedures of gRPC's own services.
 const (
-	healthCheck = "/" + grpchealth.HealthV1ServiceName + "/Check"
-	healthWatch = "/" + grpchealth.HealthV1ServiceName + "/Watch"
-	healthList  = "/" + grpchealth.HealthV1ServiceName + "/List"
+	healthCheck = healthpb.Health_Check_FullMethodName
+	healthWatch = healthpb.Health_Watch_FullMethodName
+	healthList  = healthpb.Health_List_FullMethodName
 	reflection  = "/" + grpcreflect.ReflectV1ServiceName + "/ServerReflectionInfo"
 	reflectionA = "/" + grpcreflect.ReflectV1AlphaServiceName + "/ServerReflectionInfo"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"connectrpc.com/grpchealth"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
 )
@@ -15,7 +15,7 @@ import (
 func streaming(path string) bool {
 	return path == kvscoutv1connect.IndexServiceStreamStatsProcedure ||
 		path == kvscoutv1connect.IndexServiceDumpProcedure ||
-		path == "/"+grpchealth.HealthV1ServiceName+"/Watch" ||
+		path == healthpb.Health_Watch_FullMethodName ||
 		strings.HasPrefix(path, "/grpc.reflection.")
 }
 

@@ -8,10 +8,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 )
 
-// healthListProcedure is the method of gRPC's health service that grpchealth lacks.
-const healthListProcedure = "/" + grpchealth.HealthV1ServiceName + "/List"
-
-// list is the health of every service, and under an empty name of the server.
+// list is the health of every service, and under an empty name of the server: the method that grpchealth lacks.
 func (h *health) list(services []string) func(context.Context, *connect.Request[healthpb.HealthListRequest]) (*connect.Response[healthpb.HealthListResponse], error) {
 	return func(ctx context.Context, _ *connect.Request[healthpb.HealthListRequest]) (*connect.Response[healthpb.HealthListResponse], error) {
 		out := &healthpb.HealthListResponse{Statuses: make(map[string]*healthpb.HealthCheckResponse, len(services)+1)}

@@ -1,7 +1,7 @@
 package server
 
 import (
-	"connectrpc.com/grpchealth"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
@@ -9,9 +9,8 @@ import (
 
 // methods are the procedures that log, metrics and traces tell apart.
 func methods() []string {
-	health := "/" + grpchealth.HealthV1ServiceName + "/"
 	out := []string{
-		health + "Check", health + "Watch", health + "List",
+		healthpb.Health_Check_FullMethodName, healthpb.Health_Watch_FullMethodName, healthpb.Health_List_FullMethodName,
 		"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 	}
 	for _, file := range []protoreflect.FileDescriptor{

@@ -13,6 +13,7 @@ import (
 	"connectrpc.com/grpchealth"
 	"connectrpc.com/grpcreflect"
 	"go.opentelemetry.io/otel/trace"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
 	"github.com/kvscout/kvscout/scorer/access"
@@ -149,7 +150,7 @@ func (s *Server) mux() *http.ServeMux {
 		mux.Handle(kvscoutv1connect.NewRenderServiceHandler(s.opts.Render, opts...))
 	}
 	mux.Handle(grpchealth.NewHandler(s.health, opts...))
-	mux.Handle(healthListProcedure, connect.NewUnaryHandler(healthListProcedure, s.health.list(s.opts.services()), opts...))
+	mux.Handle(healthpb.Health_List_FullMethodName, connect.NewUnaryHandler(healthpb.Health_List_FullMethodName, s.health.list(s.opts.services()), opts...))
 	reflector := grpcreflect.NewStaticReflector(append([]string{grpchealth.HealthV1ServiceName}, s.opts.services()...)...)
 	mux.Handle(grpcreflect.NewHandlerV1(reflector, opts...))
 	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, opts...))
