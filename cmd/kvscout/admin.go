@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
-	"sync"
 	"syscall"
 	"time"
 
@@ -112,14 +111,12 @@ func (o *adminOptions) serve(ctx context.Context, s *admin.Server, log *slog.Log
 	}
 	log.Info("operators are served", "address", l.Addr().String())
 	unprofile := o.profile()
-	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var wg sync.WaitGroup
-	wg.Go(func() { // ended by cancel, waited for by stop
-		if err := s.Serve(serving, l); err != nil {
+	end := background(context.WithoutCancel(ctx), func(ctx context.Context) {
+		if err := s.Serve(ctx, l); err != nil {
 			log.Error("operators are served no more", "error", err)
 		}
 	})
-	return func() { cancel(); wg.Wait(); unprofile() }, nil
+	return func() { end(); unprofile() }, nil
 }
 
 // open listens on the address that was given, or on the default one or any free one of loopback.
@@ -160,7 +157,7 @@ func (o *operators) observe(index *indexrpc.Service) {
 func adminStatus(r *kvscoutv1.Readiness) admin.Status {
 	s := r.GetState()
 	return admin.Status{
-		Ready:   s == kvscoutv1.ServiceState_SERVICE_STATE_READY || s == kvscoutv1.ServiceState_SERVICE_STATE_DEGRADED,
+		Ready:   indexrpc.Ready(s),
 		State:   word(s, "SERVICE_STATE_"),
 		Waiting: r.GetWaiting(), Degraded: r.GetDegraded(), Flagged: r.GetFlagged(),
 	}

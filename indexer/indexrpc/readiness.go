@@ -39,5 +39,10 @@ func (s *Service) readiness(sources []*kvscoutv1.SourceStats, now time.Time) *kv
 	return out
 }
 
+// Ready says whether calls may be sent to a service in that state: a degraded one answers too, and says what it lacks.
+func Ready(s kvscoutv1.ServiceState) bool {
+	return s == kvscoutv1.ServiceState_SERVICE_STATE_READY || s == kvscoutv1.ServiceState_SERVICE_STATE_DEGRADED
+}
+
 // Drain says that the service is shutting down; answers show it.
 func (s *Service) Drain() { s.draining.Store(true) }

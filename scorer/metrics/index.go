@@ -1,6 +1,9 @@
 package metrics
 
-import kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+import (
+	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/indexer/indexrpc"
+)
 
 var (
 	indexVersion      = gauge("index_version", "Version of the index, which grows with each batch applied.")
@@ -41,7 +44,7 @@ func (t telling) index(s *kvscoutv1.Stats) {
 
 func (t telling) readiness(r *kvscoutv1.Readiness) {
 	state := r.GetState()
-	t.truth(ready, state == kvscoutv1.ServiceState_SERVICE_STATE_READY || state == kvscoutv1.ServiceState_SERVICE_STATE_DEGRADED)
+	t.truth(ready, indexrpc.Ready(state))
 	t.value(serviceState, 1, word(state.String(), "SERVICE_STATE_"))
 	t.count(sourcesWaiting, uint64(len(r.GetWaiting())))
 }

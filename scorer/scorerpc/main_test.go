@@ -2,7 +2,6 @@ package scorerpc_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -15,7 +14,6 @@ import (
 	"connectrpc.com/connect"
 	"github.com/vmihailenco/msgpack/v5"
 	"go.uber.org/goleak"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 
 	"github.com/kvscout/kvscout/events"
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
@@ -24,6 +22,7 @@ import (
 	"github.com/kvscout/kvscout/indexer/indexrpc"
 	"github.com/kvscout/kvscout/indexer/ingest"
 	"github.com/kvscout/kvscout/render"
+	"github.com/kvscout/kvscout/scorer/client"
 	"github.com/kvscout/kvscout/scorer/scorerpc"
 	"github.com/kvscout/kvscout/scorer/server"
 )
@@ -222,27 +221,12 @@ func wantReason(t testing.TB, err error, code connect.Code, reason string) {
 	if got := connect.CodeOf(err); err == nil || got != code {
 		t.Errorf("error %v: code %v, want %v", err, got, code)
 	}
-	if info := detail[*errdetails.ErrorInfo](err); info.GetReason() != reason || info.GetDomain() != "kvscout" {
-		t.Errorf("error %v: ErrorInfo %v, want %s", err, info, reason)
+	if got := client.Reason(err); got != reason {
+		t.Errorf("error %v: reason %q, want %s", err, got, reason)
 	}
 }
 
 func retryOf(err error) time.Duration {
-	return detail[*errdetails.RetryInfo](err).GetRetryDelay().AsDuration()
-}
-
-func detail[T any](err error) T {
-	var none T
-	var e *connect.Error
-	if !errors.As(err, &e) {
-		return none
-	}
-	for _, d := range e.Details() {
-		if m, err := d.Value(); err == nil {
-			if found, ok := m.(T); ok {
-				return found
-			}
-		}
-	}
-	return none
+	delay, _ := client.RetryAfter(err)
+	return delay
 }
