@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -72,14 +70,6 @@ func (o *accessOptions) guard(log *slog.Logger) (*access.Guard, error) {
 		return nil, usageError{err}
 	}
 	return g, nil
-}
-
-// watchAccess reads the guard's files again as they change, until the function it returns is called.
-func watchAccess(ctx context.Context, g *access.Guard, every time.Duration) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() { defer close(done); g.Run(ctx, every) }() // ended by stop, which waits on done
-	return func() { cancel(); <-done }
 }
 
 // warnOpen tells of what others can do to a server that listens beyond its own machine.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -121,12 +122,16 @@ func runBenchScore(cmd *cobra.Command, o *benchScoreOptions) error {
 	w.ID = "bench-" + rand.Text()[:6] // so that two of them may load one server
 	w.Model = w.ID
 	if o.server == "" {
-		own, err := startServer(cmd.Context(), cmd.ErrOrStderr())
+		self, err := os.Executable()
 		if err != nil {
 			return err
 		}
-		defer own.stop()
-		o.server, o.serverPID = own.url, own.pid()
+		own, err := bench.StartServer(cmd.Context(), self, cmd.ErrOrStderr())
+		if err != nil {
+			return err
+		}
+		defer own.Stop()
+		o.server, o.serverPID = own.URL, own.PID()
 	}
 	if err := o.reach(); err != nil {
 		return err
@@ -211,26 +216,12 @@ func (o *benchScoreOptions) load(ctx context.Context, w *bench.Workload) (bench.
 
 // beside drives the callers while engines publish.
 func (o *benchScoreOptions) beside(ctx context.Context, w *bench.Workload, api *client) (report scoreReport, err error) {
-	engines, err := w.NewIngest(ctx, api)
-	if err != nil {
-		return report, err
-	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer cancel()
-		err = errors.Join(err, engines.Remove(ctx, api), engines.Close())
-	}()
-	publishing, stop := context.WithCancel(ctx)
-	defer stop()
-	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() { done <- engines.Run(publishing, o.ingest, func() { close(ready) }) }() // ended by stop, waited for on done
-	<-ready
-	began := time.Now()
-	report.Report, err = o.load(ctx, w)
-	rate := float64(engines.Blocks()) / time.Since(began).Seconds()
+	rate, err := w.Beside(ctx, api, o.ingest, func() (err error) {
+		report.Report, err = o.load(ctx, w)
+		return err
+	})
 	report.Ingest = &rate
-	stop()
-	return report, errors.Join(err, <-done)
+	return report, err
 }
 
 // print prints a report for people.

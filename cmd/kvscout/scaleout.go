@@ -147,18 +147,11 @@ func (s *sharing) follow(ctx context.Context, fleet *ingest.Fleet) (stop func())
 	if s.follower == nil {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() { // ends with ctx; waited for by stop
-		defer close(done)
+	return background(ctx, func(ctx context.Context) {
 		if err := fleet.Follow().Run(ctx); err != nil && ctx.Err() == nil {
 			s.logger.Error("the log is not read any more", "error", err)
 		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
+	})
 }
 
 // goodbyeTime is how long an ingester that stops may take to say so.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
@@ -72,15 +71,12 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	if err != nil {
 		return err
 	}
-	defer watchAccess(cmd.Context(), guard, o.configPoll)()
+	defer background(cmd.Context(), func(ctx context.Context) { guard.Run(ctx, o.configPoll) })()
 	renderers, err := o.render.newRenderers(o.maxPromptTokens, log)
 	if err != nil {
 		return err
 	}
-	watching, unwatch := context.WithCancel(cmd.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); renderers.run(watching) }() // ended by unwatch, waited for on done
-	defer func() { unwatch(); <-done }()
+	defer background(cmd.Context(), renderers.run)()
 	defer tuneGC(memlimit.FromCgroup, log)()
 	for _, name := range unknownVariables(cmd.Root()) {
 		log.Warn("variable is no setting of any command", "name", name)
@@ -96,13 +92,7 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	}
 	warnOpen(log, guard, listener.Addr())
 	index := indexer.New(indexer.Options{MaxOrphanBlocks: o.maxOrphanBlocks, KeepOnGap: o.keepOnGap, MaxBytes: o.maxIndexBytes})
-	fleet := ingest.New(index, ingest.Options{
-		Stream: stream.Options{StaleAfter: o.staleAfter, KeepOnGap: o.keepOnGap, Peers: o.peers},
-		Limits: events.Limits{PayloadBytes: o.maxPayloadBytes},
-		Policy: o.policy,
-		Log:    share.ingestLog(),
-		Logger: log,
-	})
+	fleet := o.newFleet(index, share, log)
 	defer fleet.Close()
 	share.attach(fleet)
 	var keeper *ingest.Keeper
@@ -121,13 +111,28 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	ready := newReadiness(o, index, configured)
 	srv, scores := newServer(o, guard, index, fleet, asker, keeper, renderers, share, operators, ready, log, start)
 	return keep(cmd.Context(), keeper, fleet, o.snapshotEvery, func(ctx context.Context) error {
-		crediting, stop := context.WithCancel(ctx)
-		var wg sync.WaitGroup
-		wg.Go(func() { scores.Run(crediting) }) // ended by stop, waited for here
-		defer wg.Wait()
-		defer stop()
+		defer background(ctx, scores.Run)()
 		return serveOn(ctx, srv, listener, guard.TLS() != nil, cmd.OutOrStdout())
 	})
+}
+
+// newFleet is the fleet that fills the index.
+func (o *serveOptions) newFleet(index *indexer.Index, share *sharing, log *slog.Logger) *ingest.Fleet {
+	return ingest.New(index, ingest.Options{
+		Stream: stream.Options{StaleAfter: o.staleAfter, KeepOnGap: o.keepOnGap, Peers: o.peers},
+		Limits: events.Limits{PayloadBytes: o.maxPayloadBytes},
+		Policy: o.policy,
+		Log:    share.ingestLog(),
+		Logger: log,
+	})
+}
+
+// background lets run go on until ctx ends. The function returned ends it and waits.
+func background(ctx context.Context, run func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() { defer close(done); run(ctx) }() // ended by stop, which waits on done
+	return func() { cancel(); <-done }
 }
 
 // keep calls serve, saving the fleet meanwhile, and saves it once more when serve has returned.
@@ -135,12 +140,9 @@ func keep(ctx context.Context, keeper *ingest.Keeper, fleet *ingest.Fleet, every
 	if keeper == nil {
 		return serve(ctx)
 	}
-	saving, stop := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	wg.Go(func() { keeper.Run(saving, every) }) // ended by stop, waited for here
+	stop := background(ctx, func(ctx context.Context) { keeper.Run(ctx, every) })
 	err := serve(ctx)
 	stop()
-	wg.Wait()
 	fleet.Close() // first: what its streams still bring belongs into the file
 	return errors.Join(err, keeper.Save())
 }

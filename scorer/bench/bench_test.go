@@ -109,22 +109,16 @@ func TestCallers_Refusals(t *testing.T) {
 func TestIngest(t *testing.T) {
 	r := start(t)
 	w := r.filled(t, 1024, 4, 2)
-	g, err := w.NewIngest(t.Context(), r.api)
+	var got bench.Report
+	rate, err := w.Beside(t.Context(), r.api, 20_000, func() error {
+		got = r.run(t, w, bench.Client{Protocol: bench.ProtocolConnect, Callers: 2}, bench.Load{During: time.Second})
+		return nil
+	})
 	if err != nil {
-		t.Fatal(err)
-	}
-	defer g.Close()
-	ctx, stop := context.WithCancel(t.Context())
-	ready, done := make(chan struct{}), make(chan error, 1)
-	go func() { done <- g.Run(ctx, 20_000, func() { close(ready) }) }() // ended by stop, waited for on done
-	<-ready
-	got := r.run(t, w, bench.Client{Protocol: bench.ProtocolConnect, Callers: 2}, bench.Load{During: time.Second})
-	stop()
-	if err := errors.Join(<-done, g.Remove(t.Context(), r.api)); err != nil {
 		t.Error(err)
 	}
-	if got.Errors != 0 || got.Calls == 0 || g.Blocks() == 0 {
-		t.Errorf("%d calls, errors %v: %v; %d blocks published", got.Calls, got.Reasons, got.First, g.Blocks())
+	if got.Errors != 0 || got.Calls == 0 || rate == 0 {
+		t.Errorf("%d calls, errors %v: %v; %.0f blocks/s published", got.Calls, got.Reasons, got.First, rate)
 	}
 }
 

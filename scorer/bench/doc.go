@@ -35,5 +35,5 @@
 //
 // # What it is not
 //
-// It starts no server and compares nothing: cmd/kvscout starts one, test/bench/wire compares.
+// It compares nothing: test/bench/wire does.
 package bench

@@ -17,32 +17,56 @@ import (
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 )
 
-// Engines of an Ingest: each has a full cache, and each step stores stepBlocks new blocks and removes as many.
+// Engines of an ingest: each has a full cache, and each step stores stepBlocks new blocks and removes as many.
 const (
 	ingestEngines = 4
 	cacheBlocks   = 8192
 	stepBlocks    = 32
 )
 
-// Ingest is simulated vLLM engines that serve the workload's model and keep a server busy with events over ZMQ. They hold
+// ingest is simulated vLLM engines that serve the workload's model and keep a server busy with events over ZMQ. They hold
 // nothing of the workload's prompts.
-type Ingest struct {
+type ingest struct {
 	w       *Workload
 	engines []*simulate.Engine
 	steps   atomic.Uint64
 }
 
-// NewIngest starts the engines and registers them at a server, which must be on this machine. They count as Writers of the
+// Beside calls do while engines that hold nothing of the prompts publish to a server, which must be on this machine, rate blocks
+// a second stored and removed together. It returns how many they were, and takes the engines away again, also after an error.
+func (w *Workload) Beside(ctx context.Context, api Index, rate float64, do func() error) (blocksPerSecond float64, err error) {
+	g, err := w.newIngest(ctx, api)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { // also when ctx has ended
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		err = errors.Join(err, g.remove(ctx, api), g.close())
+	}()
+	publishing, stop := context.WithCancel(ctx)
+	defer stop()
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() { done <- g.run(publishing, rate, func() { close(ready) }) }() // ended by stop, waited for on done
+	<-ready
+	began, before := time.Now(), g.blocks()
+	err = do()
+	blocksPerSecond = float64(g.blocks()-before) / time.Since(began).Seconds()
+	stop()
+	return blocksPerSecond, errors.Join(err, <-done)
+}
+
+// newIngest starts the engines and registers them at a server, which must be on this machine. They count as Writers of the
 // workload from then on.
-func (w *Workload) NewIngest(ctx context.Context, api Index) (*Ingest, error) {
-	g := &Ingest{w: w}
+func (w *Workload) newIngest(ctx context.Context, api Index) (*ingest, error) {
+	g := &ingest{w: w}
 	for i := range ingestEngines {
 		e, err := simulate.New(simulate.Config{
 			Worker: fmt.Sprintf("%s-writer-%d", w.ID, i), Model: w.Model, BlockSize: BlockSize, Blocks: cacheBlocks,
 			Replay: "tcp://127.0.0.1:0", Seed: uint64(i), Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		})
 		if err != nil {
-			return nil, errors.Join(err, g.Close())
+			return nil, errors.Join(err, g.close())
 		}
 		g.engines = append(g.engines, e)
 		src := e.Source()
@@ -51,7 +75,7 @@ func (w *Workload) NewIngest(ctx context.Context, api Index) (*Ingest, error) {
 			BlockSize: BlockSize, EventEndpoint: src.Events, ReplayEndpoint: src.Replay,
 		}
 		if _, err := api.RegisterWorker(ctx, connect.NewRequest(&kvscoutv1.RegisterWorkerRequest{Worker: spec})); err != nil {
-			return nil, errors.Join(err, g.Close())
+			return nil, errors.Join(err, g.close())
 		}
 	}
 	w.Writers = len(g.engines)
@@ -59,7 +83,7 @@ func (w *Workload) NewIngest(ctx context.Context, api Index) (*Ingest, error) {
 }
 
 // connected waits until each engine has a subscriber.
-func (g *Ingest) connected(ctx context.Context) error {
+func (g *ingest) connected(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for _, e := range g.engines {
@@ -72,9 +96,9 @@ func (g *Ingest) connected(ctx context.Context) error {
 	return nil
 }
 
-// Run fills the caches and then stores and removes at rate blocks a second together, until ctx ends. ready is called once the
+// run fills the caches and then stores and removes at rate blocks a second together, until ctx ends. ready is called once the
 // caches are full.
-func (g *Ingest) Run(ctx context.Context, rate float64, ready func()) error {
+func (g *ingest) run(ctx context.Context, rate float64, ready func()) error {
 	var full, wg sync.WaitGroup
 	full.Add(len(g.engines))
 	faults := make([]error, len(g.engines))
@@ -91,7 +115,7 @@ func (g *Ingest) Run(ctx context.Context, rate float64, ready func()) error {
 }
 
 // drive runs requests that nobody has asked before, so that each stores all its blocks.
-func (g *Ingest) drive(ctx context.Context, e *simulate.Engine, rng *rand.Rand, rate float64, full func()) error {
+func (g *ingest) drive(ctx context.Context, e *simulate.Engine, rng *rand.Rand, rate float64, full func()) error {
 	step := func() error {
 		_, err := e.Serve(simulate.Request{Tokens: randomTokens(rng, stepBlocks*BlockSize)})
 		return err
@@ -113,11 +137,11 @@ func (g *Ingest) drive(ctx context.Context, e *simulate.Engine, rng *rand.Rand, 
 	return nil
 }
 
-// Blocks is how many blocks were stored and removed since the caches were full.
-func (g *Ingest) Blocks() uint64 { return 2 * stepBlocks * g.steps.Load() }
+// blocks is how many blocks were stored and removed since the caches were full.
+func (g *ingest) blocks() uint64 { return 2 * stepBlocks * g.steps.Load() }
 
-// Remove takes the engines from the server.
-func (g *Ingest) Remove(ctx context.Context, api Index) error {
+// remove takes the engines from the server.
+func (g *ingest) remove(ctx context.Context, api Index) error {
 	g.w.Writers = 0
 	for _, e := range g.engines {
 		req := &kvscoutv1.DeregisterWorkerRequest{WorkerId: e.Source().Worker}
@@ -128,8 +152,8 @@ func (g *Ingest) Remove(ctx context.Context, api Index) error {
 	return nil
 }
 
-// Close ends the engines.
-func (g *Ingest) Close() error {
+// close ends the engines.
+func (g *ingest) close() error {
 	var faults []error
 	for _, e := range g.engines {
 		faults = append(faults, e.Close())

@@ -75,7 +75,7 @@ func measure(ctx context.Context, s settings, tokens int, got results) (err erro
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, own.stop()) }()
+	defer func() { err = errors.Join(err, own.Stop()) }()
 	subjects := []subject{own}
 	if s.peer != "" {
 		peer, err := startPeer(ctx, s.peer, w)
