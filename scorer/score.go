@@ -72,35 +72,37 @@ type Ranked struct {
 	Score     float64
 }
 
-// Rate gives a match its score; predicted is how many tokens beyond those of every tier the router announced.
-func Rate(m *indexer.Match, predicted, prompt int, w Weights) Ranked {
+// Rank scores matches and sorts them, the best first, ties by worker and rank. The answer points into matches.
+func Rank(matches []indexer.Match, prompt int, w Weights) []Ranked {
+	list := make([]*indexer.Match, len(matches))
+	for i := range matches {
+		list[i] = &matches[i]
+	}
+	return RankPredicted(nil, list, nil, prompt, w)
+}
+
+// RankPredicted is Rank with what the router announced of each match; nil announces nothing. It makes the answer in memory, in
+// the place of what that held, and in memory of its own where that is too small.
+func RankPredicted(memory []Ranked, matches []*indexer.Match, predicted func(*indexer.Match) int, prompt int, w Weights) []Ranked {
+	out := memory[:0]
+	for _, m := range matches {
+		n := 0
+		if predicted != nil {
+			n = predicted(m)
+		}
+		out = append(out, rate(m, n, prompt, w))
+	}
+	slices.SortFunc(out, compareRanked)
+	return out
+}
+
+// rate gives a match its score; predicted is how many tokens beyond those of every tier the router announced.
+func rate(m *indexer.Match, predicted, prompt int, w Weights) Ranked {
 	if predicted <= 0 {
 		return Ranked{Match: m, Score: Score(m, prompt, w)}
 	}
 	return Ranked{Match: m, Predicted: predicted, Score: Predicted(m, predicted, prompt, w)}
 }
-
-// Rank scores matches and sorts them, the best first, ties by worker and rank. The answer points into matches.
-func Rank(matches []indexer.Match, prompt int, w Weights) []Ranked {
-	return RankPredicted(matches, nil, prompt, w)
-}
-
-// RankPredicted is Rank with what the router announced of each match; nil announces nothing.
-func RankPredicted(matches []indexer.Match, predicted func(*indexer.Match) int, prompt int, w Weights) []Ranked {
-	out := make([]Ranked, len(matches))
-	for i := range matches {
-		m, n := &matches[i], 0
-		if predicted != nil {
-			n = predicted(m)
-		}
-		out[i] = Rate(m, n, prompt, w)
-	}
-	Sort(out)
-	return out
-}
-
-// Sort puts the best first, ties by worker and rank.
-func Sort(list []Ranked) { slices.SortFunc(list, compareRanked) }
 
 func compareRanked(a, b Ranked) int {
 	if a.Score != b.Score { // never NaN

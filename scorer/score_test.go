@@ -104,10 +104,10 @@ func TestPredicted(t *testing.T) {
 
 // What was announced moves a worker up; what it holds stays as it was.
 func TestRankPredicted(t *testing.T) {
-	list := []indexer.Match{
+	list := []*indexer.Match{
 		{Source: events.Source{Worker: "a"}, Covered: covered(32, 0, 0, 0, 0)}, {Source: events.Source{Worker: "b"}, Covered: covered(16, 0, 0, 0, 0)},
 	}
-	got := RankPredicted(list, func(m *indexer.Match) int {
+	got := RankPredicted(nil, list, func(m *indexer.Match) int {
 		if m.Source.Worker == "b" {
 			return 32
 		}

@@ -246,7 +246,8 @@ func (s *Service) answer(ctx context.Context, req *kvscoutv1.ScoreRequest, want 
 		return nil, err
 	}
 	a := answer{chosen: chosen, prompt: p, now: time.Now(), credits: credits, accuracy: s.accuracy}
-	ranked := d.rank(a.chosen.matches, a.predicted(), p.tokens, want.weights)
+	d.ranked = scorer.RankPredicted(d.ranked, a.chosen.matches, a.predicted(), p.tokens, want.weights)
+	ranked := d.ranked
 	out = &kvscoutv1.ScoreResponse{PromptTokens: indexrpc.Count(p.tokens), Render: p.render, IndexVersion: version}
 	if req.GetRemember() {
 		out.ScoreId = s.memory.keep(&p.query, p.tokens, a.judged(ranked))
