@@ -99,7 +99,7 @@ func (l *Ledger) onlyInLocked(ln lane, p part) bool {
 // sameHashesLocked says whether the source holds the blocks of a part as simple ones under these hashes.
 func (l *Ledger) sameHashesLocked(p part, hashes []events.Hash) bool {
 	if l.space == 0 && !l.x.chains.dict.twins && len(l.odd) == 0 {
-		same, missing, _ := l.x.chains.dict.shares(l.x.chains.slabs.at(p.chain), l.groupIn(p.chain), p.pos, hashes)
+		same, missing, _ := l.x.chains.dict.shares(l.x.chains.slabs.at(p.chain), l.groupIn(p.chain, p.pos), p.pos, hashes)
 		return same == len(hashes) && !missing
 	}
 	for i, h := range hashes {
@@ -121,7 +121,7 @@ func (l *Ledger) mayJoinLocked(q *quickStore, p part, from int) bool {
 		}
 	}
 	if l.space == 0 && !q.own {
-		same, missing, _ := t.dict.shares(c, l.groupIn(p.chain), p.pos, hashes)
+		same, missing, _ := t.dict.shares(c, l.groupIn(p.chain, p.pos), p.pos, hashes)
 		if same == len(hashes) && !missing && !t.dict.twins {
 			return true
 		}
@@ -130,12 +130,13 @@ func (l *Ledger) mayJoinLocked(q *quickStore, p part, from int) bool {
 	return l.newHashesLocked(q, from, p.n)
 }
 
-// groupIn is a group of the chain's shared hashes at or before the cursor, 0 if it is not known.
-func (l *Ledger) groupIn(id uint32) uint32 {
+// groupIn is a group of the chain's shared hashes at or before a block, where the cursor knows one; else 0.
+func (l *Ledger) groupIn(id uint32, pos int) uint32 {
 	if !l.cur.ok || l.cur.group == 0 {
 		return 0
 	}
-	if g := l.x.chains.dict.groupOf(l.cur.group); g == nil || g.owned || g.chain != id || uint32(l.cur.place>>32) != id {
+	g := l.x.chains.dict.groupOf(l.cur.group)
+	if g == nil || g.owned || g.chain != id || uint32(l.cur.place>>32) != id || int(g.base) > pos {
 		return 0
 	}
 	return l.cur.group

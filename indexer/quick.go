@@ -234,7 +234,7 @@ func (l *Ledger) enterHashesLocked(q *quickStore, kind partKind, id uint32, c *c
 		d.appendShared(id, c, pos, hashes, q.probes[from:from+n])
 		return c.last
 	}
-	_, missing, at := d.shares(c, l.groupIn(id), pos, hashes)
+	_, missing, at := d.shares(c, l.groupIn(id, pos), pos, hashes)
 	if !missing {
 		return at
 	}

@@ -23,7 +23,8 @@ func (d *dict) appendShared(id uint32, c *chain, pos int, hashes []events.Hash, 
 }
 
 // shares says how many of the blocks from pos on have these hashes, or none, in space 0; missing says whether some have
-// none. It begins to look at group from if that is one of the chain's, and returns the last one it looked at.
+// none. It begins to look at group from, which is one of the chain's that begins at or before pos, or 0, and returns the last
+// one it looked at.
 func (d *dict) shares(c *chain, from uint32, pos int, hashes []events.Hash) (n int, missing bool, at uint32) {
 	at = from
 	if at == 0 {
