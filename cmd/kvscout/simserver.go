@@ -72,7 +72,8 @@ func (j *judge) score(ctx context.Context, n int, model string, r simulate.Reque
 	return res.Msg.GetWorkers(), nil
 }
 
-// ready waits until the server follows every engine's stream from its start.
+// ready waits until the server follows every engine's stream from its start, and will be sent what comes: a subscription
+// reaches an engine by another connection than the replay by which the server knows that it is live.
 func (j *judge) ready(ctx context.Context, engines []*simEngine) error {
 	return poll(ctx, readyTimeout, func() error {
 		list, err := j.sources(ctx)
@@ -87,6 +88,9 @@ func (j *judge) ready(ctx context.Context, engines []*simEngine) error {
 			live := s.GetFreshness().GetState() == kvscoutv1.FreshnessState_FRESHNESS_STATE_LIVE
 			if !live || !j.applied(e, s) {
 				return fmt.Errorf("%w: the server's state of %s is %s", errNotYet, e.src.ID(), freshWords(s.GetFreshness()))
+			}
+			if e.Stats().Subscribers == 0 {
+				return fmt.Errorf("%w: the server has not subscribed to %s", errNotYet, e.src.ID())
 			}
 		}
 		return nil
