@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -171,17 +170,6 @@ func writeFile(t *testing.T, name, text string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// freePort is a TCP port that nobody uses at the moment.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // spec is a --source for a simulated engine.

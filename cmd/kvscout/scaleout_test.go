@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kvscout/kvscout/events/simulate"
+	"github.com/kvscout/kvscout/test/testport"
 )
 
 // A server with an engine shares what it hears; another one, which never dials the engine, answers the same, says so when
@@ -15,7 +16,7 @@ import (
 func TestServeReplica(t *testing.T) {
 	e := startEngine(t, simulate.Config{Worker: "w0", Model: "m"})
 	token := writeFile(t, "token", "s3cret\n")
-	nats := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+	nats := fmt.Sprintf("127.0.0.1:%d", testport.Free(t, 1))
 	dir := t.TempDir()
 	ingest := []string{"--source", spec(e), "--nats", "embedded", "--nats-dir", dir, "--nats-listen", nats, "--nats-token-file", token, "--ingest"}
 	first := startProcess(t, ingest...)
@@ -65,7 +66,7 @@ func TestServeReplica_Snapshot(t *testing.T) {
 	e := startEngine(t, simulate.Config{Worker: "w0", Model: "m"})
 	snapshot := filepath.Join(t.TempDir(), "index.snapshot")
 	ingest := func() (*process, string) {
-		nats := fmt.Sprintf("127.0.0.1:%d", freePort(t))
+		nats := fmt.Sprintf("127.0.0.1:%d", testport.Free(t, 1))
 		return startProcess(t, "--source", spec(e), "--nats", "embedded", "--nats-dir", t.TempDir(), "--nats-listen", nats,
 			"--nats-token-file", writeFile(t, "token", "s3cret\n"), "--ingest"), nats
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kvscout/kvscout/events/simulate"
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/test/testport"
 )
 
 // Whatever the form, an exact prediction is the number that the engine reports, by gRPC and Connect JSON, and the
@@ -42,7 +43,7 @@ func TestSimulateAlone(t *testing.T) {
 	var r result
 	port := ""
 	for range 5 { // a free port, or the next, may be taken meanwhile
-		port = strconv.Itoa(freePort(t) - 1)
+		port = strconv.Itoa(testport.Free(t, 1) - 1)
 		r = run(t, "simulate", "--engines", "1", "--base-port", port, "--for", "300ms")
 		if r.code == exitOK {
 			break

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kvscout/kvscout/events/simulate"
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/test/testport"
 )
 
 // busy lets a fleet of simulated engines serve until the test ends.
@@ -47,7 +48,7 @@ func TestTop(t *testing.T) {
 	}
 	busy(t, engines)
 	args = append(args, "--source", "id=pushed,engine=vllm,model=other", "--stale-after", "1s",
-		"--listen", "127.0.0.1:"+strconv.Itoa(freePort(t)), "--admin-listen", "off")
+		"--listen", "127.0.0.1:"+strconv.Itoa(testport.Free(t, 1)), "--admin-listen", "off")
 	server := startProcess(t, args...)
 	url := "http://" + server.address
 	p := startTerminal(t, 100, 30, nil, "top", "--server", url, "--interval", "100ms")
@@ -139,7 +140,7 @@ func topScores(t *testing.T, p *terminal, url string) {
 
 // A signal ends it as the key does, and the terminal is as before; so it is when the key comes before any answer.
 func TestTop_Ends(t *testing.T) {
-	nobody := "http://127.0.0.1:" + strconv.Itoa(freePort(t))
+	nobody := "http://127.0.0.1:" + strconv.Itoa(testport.Free(t, 1))
 	for _, end := range []func(*terminal){
 		func(p *terminal) { _ = p.cmd.Process.Signal(syscall.SIGTERM) },
 		func(p *terminal) { p.types("\x03") },

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/kvscout/kvscout/events"
 	"github.com/kvscout/kvscout/events/stream"
 	"github.com/kvscout/kvscout/events/zmq/zmqtest"
+	"github.com/kvscout/kvscout/test/testport"
 )
 
 // diary is a Sink that writes everything down: an entry per call of Apply, Reset, Joined and Gap, in order.
@@ -231,12 +233,7 @@ func again(p *zmqtest.Publisher, at zmqtest.Answer) {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()[strings.LastIndexByte(l.Addr().String(), ':')+1:]
+	return strconv.Itoa(testport.Free(t, 1))
 }
 
 // proxy forwards connections to a publisher, and can cut them all.

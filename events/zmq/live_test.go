@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,18 +16,13 @@ import (
 	"github.com/kvscout/kvscout/events"
 	"github.com/kvscout/kvscout/events/zmq"
 	"github.com/kvscout/kvscout/events/zmq/zmqtest"
+	"github.com/kvscout/kvscout/test/testport"
 )
 
 // freePort names a port of the loopback that nobody uses.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
+	return strconv.Itoa(testport.Free(t, 1))
 }
 
 func TestDialReceivesFrames(t *testing.T) {

@@ -17,6 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+
+	"github.com/kvscout/kvscout/test/testport"
 )
 
 const (
@@ -226,7 +228,7 @@ func TestContract_CurlDump(t *testing.T) {
 // fresh they are. When that worker is given up, health says SERVING.
 func TestHealth_WaitsForConfiguredWorkers(t *testing.T) {
 	t.Parallel()
-	dead := fmt.Sprintf("id=dead,engine=vllm,model=m,block-size=4,events=tcp://127.0.0.1:%d", freePorts(t, 1))
+	dead := fmt.Sprintf("id=dead,engine=vllm,model=m,block-size=4,events=tcp://127.0.0.1:%d", testport.Free(t, 1))
 	s := asked(t, "--ready-grace", "1h", "--source", dead)
 	conn, ctx := s.grpc(t)
 	health := func(service string) healthpb.HealthCheckResponse_ServingStatus {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+
+	"github.com/kvscout/kvscout/test/testport"
 )
 
 // engineConfig says how an engine is started. Ports and flags stay the same when it is started again.
@@ -55,7 +57,7 @@ func startEngine(t testing.TB, c engineConfig) *engine {
 		c.model = "m"
 	}
 	if c.port == 0 {
-		c.port = freePorts(t, replayOffset+1)
+		c.port = testport.Free(t, replayOffset+1)
 	}
 	e := &engine{engineConfig: c, t: t}
 	e.start()

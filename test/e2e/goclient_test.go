@@ -17,6 +17,7 @@ import (
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 	"github.com/kvscout/kvscout/scorer/client"
 	"github.com/kvscout/kvscout/test/pki"
+	"github.com/kvscout/kvscout/test/testport"
 )
 
 func goClient(t *testing.T, opts client.Options, urls ...string) *client.Client {
@@ -88,7 +89,7 @@ func TestGoClient_TLSAndToken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	addr := "127.0.0.1:" + strconv.Itoa(freePorts(t, 1))
+	addr := "127.0.0.1:" + strconv.Itoa(testport.Free(t, 1))
 	cmd := exec.Command(program, "serve", "--listen", addr, "--admin-listen", "off", "--tls-cert", cert, "--tls-key", key, "--callers", filepath.Join(dir, "callers"))
 	cmd.Env = clearedEnv()
 	start(t, "kvscout serve", cmd)

@@ -2,13 +2,9 @@ package e2e
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"sync"
 	"testing"
 	"time"
 )
@@ -65,57 +61,6 @@ func findPython() (string, error) {
 			"packages of test/requirements.txt", p, err, out)
 	}
 	return p, nil
-}
-
-// ports hands out free ports below the range from which systems choose ports of their own, so that a port stays free
-// while the process that used it is started again.
-var ports struct {
-	sync.Mutex // guards used
-	used       map[int]bool
-}
-
-// freePorts returns the first of n free ports in a row, which are the test's until its end.
-func freePorts(t testing.TB, n int) int {
-	t.Helper()
-	ports.Lock()
-	defer ports.Unlock()
-	if ports.used == nil {
-		ports.used = make(map[int]bool)
-	}
-	for range 1000 {
-		first := 10000 + rand.IntN(22000-n)
-		if allFree(first, n) {
-			for p := first; p < first+n; p++ {
-				ports.used[p] = true
-			}
-			t.Cleanup(func() { releasePorts(first, n) })
-			return first
-		}
-	}
-	t.Fatalf("no %d free ports", n)
-	return 0
-}
-
-func releasePorts(first, n int) {
-	ports.Lock()
-	defer ports.Unlock()
-	for p := first; p < first+n; p++ {
-		delete(ports.used, p)
-	}
-}
-
-func allFree(first, n int) bool {
-	for p := first; p < first+n; p++ {
-		if ports.used[p] {
-			return false
-		}
-		l, err := net.Listen("tcp", ":"+strconv.Itoa(p))
-		if err != nil {
-			return false
-		}
-		l.Close()
-	}
-	return true
 }
 
 // eventually polls until ok returns true.

@@ -12,6 +12,7 @@ import (
 	"github.com/kvscout/kvscout/events"
 	"github.com/kvscout/kvscout/events/recording"
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/test/testport"
 )
 
 // Rule 13 from outside: recorded messages of real engines go through real ZMQ into a server, and each recorded request is
@@ -107,7 +108,7 @@ func (p *replayer) open(path string) {
 	})
 	for _, i := range infos {
 		if ports[i.Worker] == 0 {
-			ports[i.Worker] = freePorts(p.t, replayOffset+ranks[i.Worker])
+			ports[i.Worker] = testport.Free(p.t, replayOffset+ranks[i.Worker])
 		}
 		// A publisher that was there before the recording must not say that nothing came before.
 		e := startEngine(p.t, engineConfig{id: i.Worker, rank: i.Rank, port: ports[i.Worker] + i.Rank, replay: whole[i.ID()]})

@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+
+	"github.com/kvscout/kvscout/test/testport"
 )
 
 // ranks starts an engine of two data-parallel ranks: rank 1 publishes and replays one port higher.
 func ranks(t testing.TB, id string) (e0, e1 *engine) {
 	t.Helper()
-	port := freePorts(t, replayOffset+2)
+	port := testport.Free(t, replayOffset+2)
 	e0 = startEngine(t, engineConfig{id: id, port: port, replay: true})
 	e1 = startEngine(t, engineConfig{id: id, port: port + 1, rank: 1, replay: true})
 	return e0, e1
@@ -91,7 +93,7 @@ func TestCase29_ReplacedAtOtherAddress(t *testing.T) {
 func TestCase147_Idempotent(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
-	spec := obj{"worker": obj{"workerId": "w1", "engine": "vllm", "model": "m", "eventEndpoint": fmt.Sprintf("tcp://127.0.0.1:%d", freePorts(t, 1))}}
+	spec := obj{"worker": obj{"workerId": "w1", "engine": "vllm", "model": "m", "eventEndpoint": fmt.Sprintf("tcp://127.0.0.1:%d", testport.Free(t, 1))}}
 	for range 2 {
 		reg := new(kvscoutv1.RegisterWorkerResponse)
 		s.call(t, registerMethod, spec, reg)
@@ -145,7 +147,7 @@ func TestCase77_Strangers(t *testing.T) {
 // Case96: two engines dial one port and are told apart by topic, each with numbers of its own.
 func TestCase96_TopicsShareAPort(t *testing.T) {
 	t.Parallel()
-	port := freePorts(t, 1)
+	port := testport.Free(t, 1)
 	e1 := startEngine(t, engineConfig{id: "w1", dial: true, port: port, topic: "kv@w1@m"})
 	e2 := startEngine(t, engineConfig{id: "w2", dial: true, port: port, topic: "kv@w2@m"})
 	lost := startEngine(t, engineConfig{id: "w3", dial: true, port: port, topic: "kv@w3@m"})

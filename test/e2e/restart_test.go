@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+
+	"github.com/kvscout/kvscout/test/testport"
 )
 
 func resets(n uint64) func(*kvscoutv1.SourceStats) bool {
@@ -117,7 +119,7 @@ func TestRule12_HungPublisherIsStale(t *testing.T) {
 	hung := startEngine(t, engineConfig{id: "hung", replay: true})
 	well := startEngine(t, engineConfig{id: "well"})
 	mute := startEngine(t, engineConfig{id: "mute"})
-	absent := &engine{engineConfig: engineConfig{id: "absent", form: "vllm", model: "m", port: freePorts(t, 1)}}
+	absent := &engine{engineConfig: engineConfig{id: "absent", form: "vllm", model: "m", port: testport.Free(t, 1)}}
 	s := serveFleet(t, []*engine{hung, well, mute, absent}, "--stale-after", "1s")
 	s.inState(t, "hung", 0, stateLive)
 	hung.hello(s)

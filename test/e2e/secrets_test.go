@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/kvscout/kvscout/test/testlog"
+	"github.com/kvscout/kvscout/test/testport"
 )
 
 // Secrets that a server meets. Each is told from everything else that it could write.
@@ -176,7 +177,7 @@ func (s *secretServer) file(name, text string) string {
 
 func startSecret(t *testing.T) *secretServer {
 	t.Helper()
-	first := freePorts(t, 2)
+	first := testport.Free(t, 2)
 	listen, admin := "127.0.0.1:"+strconv.Itoa(first), "127.0.0.1:"+strconv.Itoa(first+1)
 	s := &secretServer{t: t, dir: t.TempDir(), base: "http://" + listen, admin: "http://" + admin, ended: make(chan struct{}), out: new(testlog.Buffer)}
 	traces, traced := collector(t)

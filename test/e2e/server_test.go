@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/kvscout/kvscout/test/testport"
 )
 
 // process is a child process of a test.
@@ -102,7 +104,7 @@ type server struct {
 // serve starts a server and waits until it answers.
 func serve(t testing.TB, args ...string) *server {
 	t.Helper()
-	addr := "127.0.0.1:" + strconv.Itoa(freePorts(t, 1))
+	addr := "127.0.0.1:" + strconv.Itoa(testport.Free(t, 1))
 	cmd := exec.Command(program, append([]string{"serve", "--listen", addr}, args...)...)
 	cmd.Env = clearedEnv()
 	var stdout output
