@@ -59,6 +59,8 @@ const (
 	ReasonRankUnknown
 	// ReasonOverflow is a message dropped because too many wait for a replay. It becomes a hole, which is asked for.
 	ReasonOverflow
+	// ReasonHandshake is a connection to the engine's port that came about, and then not a handshake, or not in time.
+	ReasonHandshake
 	// ReasonCount is the number of reasons.
 	ReasonCount
 )
@@ -67,7 +69,7 @@ var reasonNames = [ReasonCount]string{
 	"bad_frames", "bad_sequence", "bad_payload", "too_large", "bad_event", "unknown_event", "bad_token", "bad_pairs",
 	"bad_namespace", "bad_block_size", "not_dense", "partial_block", "unknown_block", "unknown_removal", "self_parent",
 	"conflict", "block_size_mismatch", "ambiguous", "orphan_dropped", "adapter_unnamed", "unknown_tier", "duplicate",
-	"stale_publisher", "bad_reply", "topic_mismatch", "rank_unknown", "overflow",
+	"stale_publisher", "bad_reply", "topic_mismatch", "rank_unknown", "overflow", "handshake",
 }
 
 func (r Reason) String() string {

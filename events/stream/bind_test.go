@@ -178,29 +178,6 @@ func TestTopicTaken(t *testing.T) {
 	follow(t, src, o) // free again
 }
 
-// TestRule17_HostilePeersDoNotDisturb: attacks on a bound port and from a dialled one, while a publisher on the bound port
-// is heard in full.
-func TestRule17_HostilePeersDoNotDisturb(t *testing.T) {
-	port := freePort(t)
-	d, _ := follow(t, source("tcp://*:"+port, ""), quick())
-	p := dialler(t, port, "kv")
-	p.Do("wait", nil)
-	var wg sync.WaitGroup
-	for _, a := range zmqtest.Attacks("PUB") {
-		wg.Go(func() {
-			if !zmqtest.Strike(t, "tcp", "127.0.0.1:"+port, a, 10*time.Second) {
-				t.Errorf("%s: connection stays open", a.Name)
-			}
-		})
-	}
-	p.Do("publish", zmqtest.Args{"n": 500})
-	d.seen(t, "499=0:499", events.StateLive)
-	wg.Wait()
-	p.Do("publish", nil)
-	d.seen(t, "500=0:500", events.StateLive)
-	d.reads(t, "joined 0 complete", "0..500 of 0")
-}
-
 // TestCase143_RegisterAndCancel runs and ends a stream again and again while its publisher sends, in both modes; goleak
 // finds goroutines that stay, and file descriptors are counted.
 func TestCase143_RegisterAndCancel(t *testing.T) {

@@ -34,7 +34,8 @@ func NewListeners() *Listeners { return &Listeners{open: make(map[string]*listen
 // endpoint with a single stream are counted by its sink instead.
 func (ls *Listeners) Mismatched() uint64 { return ls.mismatched.Load() }
 
-// Refused is how many connections were refused: too many were open, or they came from where none is allowed.
+// Refused is how many connections were refused: too many were open, they came from where none is allowed, or they did not
+// finish the handshake.
 func (ls *Listeners) Refused() uint64 { return ls.refused.Load() }
 
 // receive fills in with the messages of src that arrive at e, until ctx ends. The first stream at a port sets the
@@ -161,6 +162,9 @@ func (l *listener) Disconnected(conn uint64, err error) {
 	if conn == 0 && (errors.Is(err, zmq.ErrFull) || errors.Is(err, zmq.ErrPeer)) {
 		l.ls.refused.Add(1)
 		return // it says nothing of any stream
+	}
+	if errors.Is(err, zmq.ErrHandshake) {
+		l.ls.refused.Add(1) // whose it was to be nobody knows: each stream is told
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

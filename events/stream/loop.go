@@ -149,6 +149,9 @@ func (l *loop) down(ctx context.Context, conn uint64, err error) {
 		}
 		l.sink.Reject(reason)
 	}
+	if !l.links.bound && errors.Is(err, zmq.ErrHandshake) {
+		l.sink.Reject(events.ReasonHandshake) // at a bound port anyone's, and counted there
+	}
 	if l.links.down(conn) {
 		l.session(ctx)
 		return

@@ -207,7 +207,7 @@ func (g *guard) patience() (time.Time, error) {
 // probe sends a heartbeat, or errs when enough have gone unanswered.
 func (g *guard) probe() error {
 	if !g.opened {
-		return fmt.Errorf("%w: handshake took over %v", ErrSilent, g.lim.handshake)
+		return fmt.Errorf("%w: it took over %v", ErrSilent, g.lim.handshake)
 	}
 	if g.probes >= g.lim.probes {
 		return fmt.Errorf("%w: nothing heard in %v, %d probes unanswered", ErrSilent,

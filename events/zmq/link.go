@@ -33,11 +33,11 @@ func open(ctx context.Context, c net.Conn, typ zmq4.SocketType, server bool, lim
 	g := newGuard(c, lim)
 	defer func() {
 		if r := recover(); r != nil { // zmq4 slices a malformed READY out of bounds
-			err = fmt.Errorf("%w: handshake: %v", ErrProtocol, r)
+			err = fmt.Errorf("%w: %v", ErrProtocol, r)
 		}
 		if err != nil {
 			c.Close()
-			l, err = nil, fmt.Errorf("%w: %w", ErrConnect, err)
+			l, err = nil, fmt.Errorf("%w: %w", ErrHandshake, err)
 		}
 	}()
 	z, err := zmq4.Open(g, null.Security(), typ, nil, server, nil)

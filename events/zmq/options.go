@@ -37,6 +37,8 @@ var (
 	ErrMessageTooLarge = errors.New("message too large")
 	// ErrConnect is a connection that could not be made, or a peer that did not finish the handshake.
 	ErrConnect = errors.New("cannot connect")
+	// ErrHandshake is the second of the two: it was not a publisher's, or not done in time. It wraps ErrConnect.
+	ErrHandshake = fmt.Errorf("%w: no handshake", ErrConnect)
 	// ErrProtocol is a peer that breaks the framing of ZMTP.
 	ErrProtocol = errors.New("protocol violated")
 	// ErrSilent is a peer that answered no heartbeat, or a replay that stopped before its end.

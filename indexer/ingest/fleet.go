@@ -135,7 +135,8 @@ func (f *Fleet) Close() {
 // TopicMismatches counts messages on shared ports whose topic belongs to no source.
 func (f *Fleet) TopicMismatches() uint64 { return f.opts.Stream.Listeners.Mismatched() }
 
-// RefusedConnections counts connections refused at bound ports: too many, or from where none is allowed.
+// RefusedConnections counts connections refused at bound ports: too many, from where none is allowed, or without a
+// handshake in time.
 func (f *Fleet) RefusedConnections() uint64 { return f.opts.Stream.Listeners.Refused() }
 
 // Register adds a worker and starts listening to it; an endpoint that cannot be reached is no error. The same

@@ -15,7 +15,7 @@ var (
 	indexRetired      = gauge("index_retired_bytes", "The part of kvscout_index_bytes that is of no use any more and waits for the epochs of lookups under way to end.")
 	indexMaxBytes     = gauge("index_max_bytes", "What kvscout_index_bytes is kept below by forgetting what was stored longest ago; 0 is no bound.")
 	topicMismatches   = counter("events_unknown_topic_total", "Messages on a shared port whose topic belongs to no source.")
-	refusedPeers      = counter("events_refused_connections_total", "Connections refused at bound ports: too many, or from where none is allowed.")
+	refusedPeers      = counter("events_refused_connections_total", "Connections refused at bound ports: too many, from where none is allowed, or no handshake in time.")
 
 	ready          = gauge("ready", "1 when calls may be sent, else 0: it starts or shuts down.")
 	serviceState   = gauge("service_state", "Always 1; the label tells the state: starting, ready, degraded or draining.", "state")

@@ -13,6 +13,8 @@ type Attack struct {
 	Name string
 	// Bytes are written in one piece. Nil stays silent.
 	Bytes []byte
+	// Every, if set, is the pause after each of Bytes, which are written one by one then.
+	Every time.Duration
 }
 
 // Attacks are byte streams that a receiver must survive: broken handshakes, impossible lengths, endless messages.
@@ -32,6 +34,7 @@ func Attacks(socket string) []Attack {
 		{Name: "http", Bytes: []byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n" + string(make([]byte, 64)))},
 		{Name: "zeros", Bytes: make([]byte, 256)},
 		{Name: "half a greeting", Bytes: hello[:20]},
+		Trickle(),
 		{Name: "property name past the end", Bytes: ready("\x64abc")},
 		{Name: "property length past the end", Bytes: ready("\x01x")},
 		{Name: "empty property", Bytes: ready("\x00")},
@@ -51,6 +54,13 @@ func Attacks(socket string) []Attack {
 	}
 }
 
+// Trickle is a handshake that goes on for longer than any test, never pausing long: a greeting and the beginning of a
+// READY of the size that is allowed.
+func Trickle() Attack {
+	b := binary.BigEndian.AppendUint64(append(greeting(), 6), 8000)
+	return Attack{Name: "trickled handshake", Bytes: append(b, make([]byte, 8000)...), Every: 20 * time.Millisecond}
+}
+
 // Strike dials address, writes the attack and waits until the receiver closes the connection, at most for the given
 // time; it reports whether it did.
 func Strike(t testing.TB, network, address string, a Attack, limit time.Duration) bool {
@@ -65,8 +75,18 @@ func Strike(t testing.TB, network, address string, a Attack, limit time.Duration
 
 // Play does the same over a connection.
 func Play(c net.Conn, a Attack, limit time.Duration) bool {
+	by := time.Now().Add(limit)
+	if a.Every > 0 {
+		for i := 0; i < len(a.Bytes) && time.Now().Before(by); i++ {
+			if _, err := c.Write(a.Bytes[i : i+1]); err != nil {
+				return true
+			}
+			time.Sleep(a.Every) // the trickling is what is tested
+		}
+		return false
+	}
 	_, _ = c.Write(a.Bytes) // the receiver may close in the middle: that is the point
-	_ = c.SetReadDeadline(time.Now().Add(limit))
+	_ = c.SetReadDeadline(by)
 	_, err := io.Copy(io.Discard, c)
 	ne, ok := err.(net.Error)
 	return !ok || !ne.Timeout()

@@ -1079,7 +1079,7 @@ type Stats struct {
 	// One per worker and rank, in order.
 	Sources []*SourceStats `protobuf:"bytes,9,rep,name=sources,proto3" json:"sources,omitempty"`
 	Score   *ScoreStats    `protobuf:"bytes,10,opt,name=score,proto3" json:"score,omitempty"`
-	// Connections refused at bound ports: too many, or from where none is allowed. 0: none.
+	// Connections refused at bound ports: too many, from where none is allowed, or no handshake in time. 0: none.
 	RefusedConnections uint64 `protobuf:"varint,20,opt,name=refused_connections,json=refusedConnections,proto3" json:"refused_connections,omitempty"`
 	// Absent: the server discovers nothing.
 	Discovery *DiscoveryStats `protobuf:"bytes,21,opt,name=discovery,proto3" json:"discovery,omitempty"`
