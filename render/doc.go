@@ -24,6 +24,7 @@
 //  6. A POST is sent once more only if nothing was rendered: no connection could be made, or the route does not exist and
 //     the protocol has another. net/http repeats one only if a kept connection died before anything was written.
 //  7. Redirects are not followed and no proxy is taken from the environment: prompts go where the configuration says.
+//     A bearer token goes only over TLS or to loopback, unless Options.PlaintextToken says otherwise.
 //  8. Error texts hold no body text, no token ids and no credentials. The renderer's own words are in Error.Message
 //     only. They may quote the prompt, so they are for the caller who sent it and never for a log.
 //  9. A renderer that fails every call is left alone for a while, and Ready says so. A refused body, a caller without

@@ -5,13 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"time"
 )
 
-// ErrOptions is a configuration that cannot be used.
-var ErrOptions = errors.New("bad renderer options")
+// ErrOptions is a configuration that cannot be used. ErrPlaintextToken is one: a bearer token that would go to another
+// machine without TLS.
+var (
+	ErrOptions        = errors.New("bad renderer options")
+	ErrPlaintextToken = fmt.Errorf("%w: the bearer token would go without TLS", ErrOptions)
+)
 
 // Defaults of Options.
 const (
@@ -63,6 +68,8 @@ type Options struct {
 	Propagate func(context.Context, http.Header)
 	// BearerToken is sent as "Authorization: Bearer"; empty sends none. It appears in no error.
 	BearerToken string
+	// PlaintextToken lets the token go without TLS to other machines, for networks that encrypt by themselves.
+	PlaintextToken bool
 }
 
 // orDefault is v, or the default if v is zero.
@@ -90,8 +97,11 @@ func (o Options) withDefaults() Options {
 
 // Validate returns every fault of the options, joined; each matches ErrOptions. NewClient calls it.
 func (o Options) Validate() error {
-	_, err := parseBase(o.URL)
+	base, err := parseBase(o.URL)
 	errs := []error{err}
+	if err == nil && o.BearerToken != "" && !o.PlaintextToken && base.Scheme != "https" && !loopback(base.Hostname()) {
+		errs = append(errs, fmt.Errorf("%w to %s", ErrPlaintextToken, base.Host))
+	}
 	if _, known := protocols[o.Protocol]; !known {
 		errs = append(errs, fmt.Errorf("%w: protocol %q is not known, known are %s", ErrOptions, o.Protocol, knownProtocols()))
 	}
@@ -112,6 +122,12 @@ func (o Options) Validate() error {
 		errs = append(errs, fmt.Errorf("%w: bearer token has characters that no header may have", ErrOptions))
 	}
 	return errors.Join(errs...)
+}
+
+// loopback is whether a host is this machine.
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // parseBase reads Options.URL. Its errors show a URL only once it is known to hold no password.

@@ -42,6 +42,24 @@ func TestNewClient_URL(t *testing.T) {
 	}
 }
 
+// Without TLS a bearer token goes over loopback only, unless that is asked for.
+func TestNewClient_TokenNeedsTLS(t *testing.T) {
+	for _, url := range []string{"http://h:1", "http://10.0.0.1:1", "http://0.0.0.0:1", "http://localhost.h:1", "http://[2001:db8::1]:1"} {
+		_, err := NewClient(Options{URL: url, Protocol: ProtocolVLLM, BearerToken: "hunter2"})
+		if !errors.Is(err, ErrPlaintextToken) || !errors.Is(err, ErrOptions) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", url, err)
+		}
+		if _, err := NewClient(Options{URL: url, Protocol: ProtocolVLLM, BearerToken: "hunter2", PlaintextToken: true}); err != nil {
+			t.Errorf("%s, asked for: %v", url, err)
+		}
+	}
+	for _, url := range []string{"https://h", "http://127.0.0.1:1", "http://127.8.0.1:1", "http://[::1]:1", "http://localhost:1"} {
+		if _, err := NewClient(Options{URL: url, Protocol: ProtocolVLLM, BearerToken: "hunter2"}); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
 func TestOptions_Validate(t *testing.T) {
 	err := Options{URL: "x", Timeout: -1, MaxTokens: -1, Queue: -1, BearerToken: "hunter2\n"}.Validate()
 	if !errors.Is(err, ErrOptions) {

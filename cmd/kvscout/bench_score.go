@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -154,15 +155,11 @@ func runBenchScore(cmd *cobra.Command, o *benchScoreOptions) error {
 // reach works out how the server is called.
 func (o *benchScoreOptions) reach() error {
 	o.control = clientOptions{server: o.server, protocol: "connect", timeout: time.Minute}
-	base, socket, err := parseServer(o.server)
-	if err != nil {
-		return err
-	}
-	if socket != "" {
+	if socket, ok := strings.CutPrefix(o.server, "unix://"); ok {
 		o.target = bench.Target{Network: "unix", Address: socket}
 		return nil
 	}
-	u, err := url.Parse(base)
+	u, err := url.Parse(strings.TrimSuffix(o.server, "/"))
 	if err != nil || u.Scheme != "http" || u.Port() == "" || u.Path != "" {
 		return misuse("server: bench score wants http://HOST:PORT or unix:///PATH")
 	}
@@ -179,7 +176,7 @@ type scoreReport struct {
 
 // measure fills the server, puts the load on it and empties it.
 func (o *benchScoreOptions) measure(ctx context.Context, w *bench.Workload, progress io.Writer) (report scoreReport, err error) {
-	api, err := o.control.dial()
+	api, err := o.control.dialIndex()
 	if err != nil {
 		return report, err
 	}
@@ -215,7 +212,7 @@ func (o *benchScoreOptions) load(ctx context.Context, w *bench.Workload) (bench.
 }
 
 // beside drives the callers while engines publish.
-func (o *benchScoreOptions) beside(ctx context.Context, w *bench.Workload, api *client) (report scoreReport, err error) {
+func (o *benchScoreOptions) beside(ctx context.Context, w *bench.Workload, api *indexClient) (report scoreReport, err error) {
 	rate, err := w.Beside(ctx, api, o.ingest, func() (err error) {
 		report.Report, err = o.load(ctx, w)
 		return err

@@ -2,16 +2,14 @@ package main
 
 import (
 	"context"
-	"net"
-	"net/http"
-	"net/url"
-	"strings"
+	"errors"
 	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/pflag"
 
-	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
+	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/scorer/client"
 )
 
 // defaultServer is where `kvscout serve` listens by default.
@@ -26,103 +24,87 @@ type clientOptions struct {
 
 func (o *clientOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.server, "server", defaultServer, "`URL` of the server: http://HOST:PORT, https://HOST:PORT or unix:///PATH")
-	f.StringVar(&o.protocol, "protocol", "connect", "protocol to speak: connect, grpc or grpcweb")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "longest time for one call")
+	f.StringVar(&o.protocol, "protocol", string(client.Connect), "protocol to speak: connect, connect-json, grpc or grpcweb")
+	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "longest time for one call, with what is tried again of it")
 	o.credentialOptions.register(f)
-	groupFlags(f, "Server", "server", "protocol", "timeout", "ca", "cert", "key", "token-file")
+	groupFlags(f, "Server", "server", "protocol", "timeout", "ca", "cert", "key", "token-file", "insecure-token")
 }
 
-// client calls both services of one server. Close frees its connections.
-type client struct {
-	kvscoutv1connect.ScoreServiceClient
-	kvscoutv1connect.IndexServiceClient
-	timeout time.Duration
-	http    *http.Transport
-}
-
-func (c *client) Close() { c.http.CloseIdleConnections() }
-
-// bounded is ctx with the time that one call may take.
-func (c *client) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, c.timeout)
+// dial prepares calls; it connects with the first. A call is tried again where that is safe, until --timeout.
+func (o *clientOptions) dial() (*client.Client, error) {
+	if o.timeout <= 0 {
+		return nil, misuse("timeout %v is not positive", o.timeout)
+	}
+	opts := client.Options{
+		Protocol: client.Protocol(o.protocol), Timeout: o.timeout, DialTimeout: o.timeout, PlaintextToken: o.insecureToken,
+	}
+	var err error
+	if opts.TLS, err = o.tlsConfig(); err != nil {
+		return nil, err
+	}
+	if opts.Token, err = o.token(); err != nil {
+		return nil, err
+	}
+	c, err := client.New([]string{o.server}, opts)
+	switch {
+	case errors.Is(err, client.ErrPlaintextToken):
+		return nil, misuse("%w: use https or a Unix socket, or give --insecure-token if that network encrypts by itself", err)
+	case err != nil:
+		return nil, usageError{err}
+	}
+	return c, nil
 }
 
 // call dials, makes one call in the time that it may take, and hangs up.
 func call[Req, Res any](
-	ctx context.Context, o *clientOptions, req *Req,
-	method func(*client, context.Context, *connect.Request[Req]) (*connect.Response[Res], error),
+	ctx context.Context, o *clientOptions, req *Req, method func(*client.Client, context.Context, *Req) (*Res, error),
 ) (*Res, error) {
 	c, err := o.dial()
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	ctx, cancel := c.bounded(ctx)
-	defer cancel()
-	res, err := method(c, ctx, connect.NewRequest(req))
-	if err != nil {
-		return nil, err
-	}
-	return res.Msg, nil
+	return method(c, ctx, req)
 }
 
-// dial prepares calls; it connects with the first. extra options are for calls that need another form.
-func (o *clientOptions) dial(extra ...connect.ClientOption) (*client, error) {
-	base, socket, err := parseServer(o.server)
+// dialIndex is dial for what is also done without a server, by the handlers themselves.
+func (o *clientOptions) dialIndex() (*indexClient, error) {
+	c, err := o.dial()
 	if err != nil {
 		return nil, err
 	}
-	if o.timeout <= 0 {
-		return nil, misuse("timeout %v is not positive", o.timeout)
-	}
-	transport := &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, Protocols: new(http.Protocols)}
-	if transport.TLSClientConfig, err = o.tlsConfig(); err != nil {
-		return nil, err
-	}
-	credentials, err := o.callOptions()
-	if err != nil {
-		return nil, err
-	}
-	if socket != "" {
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "unix", socket)
-		}
-	}
-	// Compression is for slow networks; asking for none saves time on both sides.
-	opts := append([]connect.ClientOption{connect.WithAcceptCompression("gzip", nil, nil)}, append(credentials, extra...)...)
-	switch o.protocol {
-	case "connect":
-		transport.Protocols.SetHTTP1(true)
-	case "grpc":
-		opts = append(opts, connect.WithGRPC())
-		transport.Protocols.SetUnencryptedHTTP2(true)
-		transport.Protocols.SetHTTP2(true)
-	case "grpcweb":
-		opts = append(opts, connect.WithGRPCWeb())
-		transport.Protocols.SetHTTP1(true)
-	default:
-		return nil, misuse("protocol %q is not connect, grpc or grpcweb", o.protocol)
-	}
-	hc := &http.Client{Transport: transport}
-	return &client{
-		ScoreServiceClient: kvscoutv1connect.NewScoreServiceClient(hc, base, opts...),
-		IndexServiceClient: kvscoutv1connect.NewIndexServiceClient(hc, base, opts...),
-		timeout:            o.timeout,
-		http:               transport,
-	}, nil
+	return &indexClient{c}, nil
 }
 
-// parseServer reads the URL of a server: its base URL and, for unix:///path, the socket.
-func parseServer(text string) (base, socket string, err error) {
-	if path, ok := strings.CutPrefix(text, "unix://"); ok {
-		if !strings.HasPrefix(path, "/") {
-			return "", "", misuse("server %q: want unix:///PATH", text)
-		}
-		return "http://kvscout", path, nil
+// indexClient calls a server by the methods that its handlers have.
+type indexClient struct{ *client.Client }
+
+func (c *indexClient) RegisterWorker(ctx context.Context, req *connect.Request[kvscoutv1.RegisterWorkerRequest]) (*connect.Response[kvscoutv1.RegisterWorkerResponse], error) {
+	return asHandler(ctx, req, c.Client.RegisterWorker)
+}
+
+func (c *indexClient) DeregisterWorker(ctx context.Context, req *connect.Request[kvscoutv1.DeregisterWorkerRequest]) (*connect.Response[kvscoutv1.DeregisterWorkerResponse], error) {
+	return asHandler(ctx, req, c.Client.DeregisterWorker)
+}
+
+func (c *indexClient) ListWorkers(ctx context.Context, req *connect.Request[kvscoutv1.ListWorkersRequest]) (*connect.Response[kvscoutv1.ListWorkersResponse], error) {
+	return asHandler(ctx, req, c.Client.ListWorkers)
+}
+
+func (c *indexClient) GetStats(ctx context.Context, req *connect.Request[kvscoutv1.GetStatsRequest]) (*connect.Response[kvscoutv1.GetStatsResponse], error) {
+	return asHandler(ctx, req, c.Client.GetStats)
+}
+
+func (c *indexClient) Publish(ctx context.Context, req *connect.Request[kvscoutv1.PublishRequest]) (*connect.Response[kvscoutv1.PublishResponse], error) {
+	return asHandler(ctx, req, c.Client.Publish)
+}
+
+func asHandler[Req, Res any](
+	ctx context.Context, req *connect.Request[Req], method func(context.Context, *Req) (*Res, error),
+) (*connect.Response[Res], error) {
+	res, err := method(ctx, req.Msg)
+	if err != nil {
+		return nil, err
 	}
-	u, err := url.Parse(text)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
-		return "", "", misuse("server: want http://HOST:PORT, https://HOST:PORT or unix:///PATH")
-	}
-	return strings.TrimSuffix(text, "/"), "", nil
+	return connect.NewResponse(res), nil
 }

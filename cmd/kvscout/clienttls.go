@@ -4,19 +4,23 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"os"
 	"strings"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/pflag"
+
+	"github.com/kvscout/kvscout/scorer/client"
 )
 
 // credentialOptions say how a client knows its server, and the server its client.
 type credentialOptions struct {
 	ca, cert, key, tokenFile string
+	insecureToken            bool
 }
 
 func (o *credentialOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.tokenFile, "token-file", "", "`FILE` that holds the bearer token to call with (default: none)")
+	f.BoolVar(&o.insecureToken, "insecure-token", false, "send the token in clear text to another machine, over http (default false: refuse)")
 	f.StringVar(&o.ca, "ca", "", "`FILE` with the authorities of the server's certificate, in PEM (default: those of the system)")
 	f.StringVar(&o.cert, "cert", "", "`FILE` with a certificate to call with, in PEM (default: none)")
 	f.StringVar(&o.key, "key", "", "`FILE` with the key of --cert, in PEM (default: none)")
@@ -48,44 +52,26 @@ func (o *credentialOptions) tlsConfig() (*tls.Config, error) {
 	return conf, nil
 }
 
-// callOptions give every call the token.
-func (o *credentialOptions) callOptions() ([]connect.ClientOption, error) {
+// token is where calls get their token from, nil without one. A file is read again when it changes; a pipe, such as
+// --token-file <(pass show kvscout), cannot be.
+func (o *credentialOptions) token() (func(context.Context) (string, error), error) {
 	if o.tokenFile == "" {
 		return nil, nil
 	}
-	data, err := readBounded(o.tokenFile, nil)
-	if err != nil {
+	if info, err := os.Stat(o.tokenFile); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
+		data, err := readBounded(o.tokenFile, nil)
+		if err != nil {
+			return nil, misuse("token-file: %w", err)
+		}
+		token := strings.TrimSpace(string(data))
+		if token == "" || strings.ContainsAny(token, " \t\r\n") {
+			return nil, misuse("token-file: %s has no token, or more than one", o.tokenFile)
+		}
+		return func(context.Context) (string, error) { return token, nil }, nil
+	}
+	source := client.TokenFile(o.tokenFile)
+	if _, err := source(context.Background()); err != nil {
 		return nil, misuse("token-file: %w", err)
 	}
-	token := strings.TrimSpace(string(data))
-	if token == "" || strings.ContainsAny(token, " \t\r\n") {
-		return nil, misuse("token-file: %s has no token, or more than one", o.tokenFile)
-	}
-	return []connect.ClientOption{connect.WithInterceptors(bearer("Bearer " + token))}, nil
-}
-
-// bearer is the header Authorization of every call. It is set by call, not by connection, so that HTTP takes it out
-// when a server points elsewhere.
-type bearer string
-
-// WrapUnary implements connect.Interceptor.
-func (b bearer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
-	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-		req.Header().Set("Authorization", string(b))
-		return next(ctx, req)
-	}
-}
-
-// WrapStreamingClient implements connect.Interceptor.
-func (b bearer) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
-	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
-		conn := next(ctx, spec)
-		conn.RequestHeader().Set("Authorization", string(b))
-		return conn
-	}
-}
-
-// WrapStreamingHandler implements connect.Interceptor; it changes nothing.
-func (b bearer) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
-	return next
+	return source, nil
 }

@@ -7,7 +7,8 @@ import (
 	"io"
 
 	"connectrpc.com/connect"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
+
+	"github.com/kvscout/kvscout/scorer/client"
 )
 
 // Exit codes.
@@ -63,12 +64,8 @@ func describe(err error) string {
 			return err.Error() + " (--timeout gives it longer)"
 		}
 	}
-	for _, d := range rpc.Details() {
-		if v, err := d.Value(); err == nil {
-			if info, ok := v.(*errdetails.ErrorInfo); ok {
-				return fmt.Sprintf("%s (%s)", rpc.Error(), info.GetReason())
-			}
-		}
+	if reason := client.Reason(err); reason != "" {
+		return fmt.Sprintf("%s (%s)", rpc.Error(), reason)
 	}
 	return err.Error()
 }

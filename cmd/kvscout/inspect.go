@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/scorer/client"
 )
 
 // inspectOptions are the settings of `kvscout inspect`.
@@ -78,7 +79,7 @@ func runInspect(cmd *cobra.Command, o *inspectOptions) error {
 	if err != nil {
 		return err
 	}
-	res, err := call(cmd.Context(), &o.clientOptions, req, (*client).Inspect)
+	res, err := call(cmd.Context(), &o.clientOptions, req, (*client.Client).Inspect)
 	switch {
 	case err != nil:
 		return err

@@ -42,8 +42,9 @@ func run(t *testing.T, args ...string) result { return runWith(t, "", args...) }
 
 func runWith(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithCancel(t.Context()) // without a deadline, as that of a real one
 	defer cancel()
+	defer time.AfterFunc(time.Minute, cancel).Stop()
 	var out, errs bytes.Buffer
 	code := execute(ctx, args, strings.NewReader(stdin), &out, &errs)
 	return result{code, out.String(), errs.String()}

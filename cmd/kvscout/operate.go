@@ -1,12 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/scorer/client"
 )
 
 // targetOptions name a worker or a rank of it.
@@ -62,9 +63,9 @@ func runDump(cmd *cobra.Command, o *clientOptions, of *targetOptions) error {
 		return err
 	}
 	defer c.Close()
-	ctx, cancel := c.bounded(cmd.Context())
+	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 	defer cancel()
-	stream, err := c.Dump(ctx, connect.NewRequest(&kvscoutv1.DumpRequest{Worker: target}))
+	stream, err := c.Dump(ctx, &kvscoutv1.DumpRequest{Worker: target})
 	if err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func runClear(cmd *cobra.Command, o *clearOptions) error {
 	if err != nil {
 		return err
 	}
-	res, err := call(cmd.Context(), &o.clientOptions, req, (*client).Clear)
+	res, err := call(cmd.Context(), &o.clientOptions, req, (*client.Client).Clear)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -65,6 +66,9 @@ func (rs *renderers) client(o *renderOptions, url, protocol string, maxTokens in
 		return nil, err
 	}
 	client, err := render.NewClient(opts)
+	if errors.Is(err, render.ErrPlaintextToken) {
+		return nil, misuse("%w: use https, or set renderer-insecure-token if that network encrypts by itself", err)
+	}
 	if err != nil {
 		return nil, usageError{err}
 	}

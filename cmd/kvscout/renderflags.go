@@ -15,6 +15,7 @@ import (
 // renderOptions are the settings of a server that say how bodies become tokens, and what of them counts.
 type renderOptions struct {
 	url, protocol, tokenFile string
+	insecureToken            bool
 	timeout, health, reload  time.Duration
 	concurrency              int
 	models                   []string
@@ -33,6 +34,7 @@ func (o *renderOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.protocol, "renderer-protocol", render.ProtocolVLLM, "what the renderer speaks: "+strings.Join(render.Protocols(), ", "))
 	f.DurationVar(&o.timeout, "renderer-timeout", render.DefaultTimeout, "longest time for one render; bodies with media get 30s if that is more")
 	f.StringVar(&o.tokenFile, "renderer-token-file", "", "`FILE` that holds the bearer token of every remote renderer (default: none)")
+	f.BoolVar(&o.insecureToken, "renderer-insecure-token", false, "send that token in clear text to renderers on other machines, over http (default false: refuse)")
 	f.IntVar(&o.concurrency, "renderer-concurrency", render.DefaultConcurrency, "calls to one remote renderer at once; 1024 more may wait")
 	f.DurationVar(&o.health, "renderer-health-interval", 5*time.Second, "how often remote renderers are asked for their health")
 	f.StringArrayVar(&o.models, "render-model", nil, "render `SPEC` of one model, as described above; may be repeated (default: none)")
@@ -93,7 +95,7 @@ func (o *renderOptions) clientOptions(url, protocol string, maxTokens int) (rend
 		token = strings.TrimSpace(string(data))
 	}
 	return render.Options{
-		URL: url, Protocol: protocol, BearerToken: token,
+		URL: url, Protocol: protocol, BearerToken: token, PlaintextToken: o.insecureToken,
 		Timeout: o.timeout, MediaTimeout: max(o.timeout, render.DefaultMediaTimeout),
 		MaxTokens: max(maxTokens, render.DefaultMaxTokens), Concurrency: o.concurrency,
 		Propagate: tracing.Inject,

@@ -140,7 +140,7 @@ func (o *replayOptions) workers(paths []string, stderr io.Writer) ([]*kvscoutv1.
 // target is where to play to: a server, or an index of our own behind the same methods. Call done at the end.
 func (o *replayOptions) target() (api indexAPI, done func(), err error) {
 	if o.server != "" {
-		c, err := o.dial()
+		c, err := o.dialIndex()
 		if err != nil {
 			return nil, nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/scorer/client"
 )
 
 // reportOptions are what both reports say.
@@ -54,7 +55,7 @@ func newReportRouted() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			res, err := call(cmd.Context(), &o.clientOptions, &kvscoutv1.ReportRoutedRequest{
 				WorkerId: o.worker, Rank: o.rank, ScoreId: o.score, Ttl: durationpb.New(ttl),
-			}, (*client).ReportRouted)
+			}, (*client.Client).ReportRouted)
 			if err != nil {
 				return err
 			}
@@ -83,7 +84,7 @@ print how accurate the worker's predictions are.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			res, err := call(cmd.Context(), &o.clientOptions, &kvscoutv1.ReportOutcomeRequest{
 				WorkerId: o.worker, Rank: o.rank, ScoreId: o.score, PromptTokens: prompt, CachedTokens: cached,
-			}, (*client).ReportOutcome)
+			}, (*client.Client).ReportOutcome)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/scorer/client"
 )
 
 // scoreOptions are the settings of `kvscout score`.
@@ -69,7 +70,7 @@ func runScore(cmd *cobra.Command, o *scoreOptions) error {
 		return err
 	}
 	req.Candidates, req.MaxWorkers, req.Explain, req.Remember = o.candidates, o.maxWorkers, o.explain, o.remember
-	res, err := call(cmd.Context(), &o.clientOptions, req, (*client).Score)
+	res, err := call(cmd.Context(), &o.clientOptions, req, (*client.Client).Score)
 	if err != nil {
 		return err
 	}

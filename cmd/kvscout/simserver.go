@@ -9,11 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"github.com/kvscout/kvscout/events"
 	"github.com/kvscout/kvscout/events/simulate"
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/scorer/client"
 )
 
 // Times that a simulation waits for the server.
@@ -26,7 +25,7 @@ const (
 
 // judge asks a server for scores.
 type judge struct {
-	grpc, json *client
+	grpc, json *client.Client
 	// whole says that the server has followed the engines from their first batch, since it was told of them first.
 	whole bool
 }
@@ -36,11 +35,11 @@ func newJudge(url, registered string) (*judge, error) {
 	if url == "" {
 		return nil, nil
 	}
-	g, err := (&clientOptions{server: url, protocol: "grpc", timeout: callTimeout}).dial()
+	g, err := (&clientOptions{server: url, protocol: string(client.GRPC), timeout: callTimeout}).dial()
 	if err != nil {
 		return nil, err
 	}
-	j, err := (&clientOptions{server: url, protocol: "connect", timeout: callTimeout}).dial(connect.WithProtoJSON())
+	j, err := (&clientOptions{server: url, protocol: string(client.ConnectJSON), timeout: callTimeout}).dial()
 	if err != nil {
 		return nil, err
 	}
@@ -63,13 +62,8 @@ func (j *judge) score(ctx context.Context, n int, model string, r simulate.Reque
 	req := &kvscoutv1.ScoreRequest{
 		Model: model, Tokens: &kvscoutv1.Tokens{Packed: packTokens(r.Tokens)}, CacheSalt: r.CacheSalt, Adapter: r.Adapter,
 	}
-	ctx, cancel := c.bounded(ctx)
-	defer cancel()
-	res, err := c.Score(ctx, connect.NewRequest(req))
-	if err != nil {
-		return nil, err
-	}
-	return res.Msg.GetWorkers(), nil
+	res, err := c.Score(ctx, req)
+	return res.GetWorkers(), err
 }
 
 // ready waits until the server follows every engine's stream from its start, and will be sent what comes: a subscription
@@ -124,14 +118,12 @@ func (j *judge) applied(e *simEngine, s *kvscoutv1.SourceStats) bool {
 
 // sources are the event streams of the server by id.
 func (j *judge) sources(ctx context.Context) (map[string]*kvscoutv1.SourceStats, error) {
-	ctx, cancel := j.grpc.bounded(ctx)
-	defer cancel()
-	res, err := j.grpc.GetStats(ctx, connect.NewRequest(&kvscoutv1.GetStatsRequest{}))
+	res, err := j.grpc.GetStats(ctx, &kvscoutv1.GetStatsRequest{})
 	if err != nil {
 		return nil, err
 	}
 	out := make(map[string]*kvscoutv1.SourceStats)
-	for _, s := range res.Msg.GetStats().GetSources() {
+	for _, s := range res.GetStats().GetSources() {
 		out[s.GetWorkerId()+"/"+strconv.FormatUint(uint64(s.GetRank()), 10)] = s
 	}
 	return out, nil
@@ -154,7 +146,7 @@ func poll(ctx context.Context, limit time.Duration, fn func() error) error {
 
 // enrolment is the engines' registration at a server.
 type enrolment struct {
-	client *client // nil without --register
+	client *client.Client // nil without --register
 	ids    []string
 }
 
@@ -163,7 +155,7 @@ func newEnrolment(ctx context.Context, url string, engines []*simEngine, stderr 
 	if url == "" {
 		return &enrolment{}, nil
 	}
-	c, err := (&clientOptions{server: url, protocol: "connect", timeout: callTimeout}).dial()
+	c, err := (&clientOptions{server: url, protocol: string(client.Connect), timeout: callTimeout}).dial()
 	if err != nil {
 		return nil, err
 	}
@@ -173,26 +165,16 @@ func newEnrolment(ctx context.Context, url string, engines []*simEngine, stderr 
 		if ctx.Err() != nil {
 			break
 		}
-		err := r.call(whole, func(ctx context.Context) error {
-			req := &kvscoutv1.RegisterWorkerRequest{Worker: workerSpec(e.src, 1)}
-			res, err := c.RegisterWorker(ctx, connect.NewRequest(req))
-			if err == nil && res.Msg.GetReplaced() {
-				warn(stderr, "the server knew a worker %q already; it is replaced, and removed at the end", e.src.Worker)
-			}
-			return err
-		})
+		res, err := c.RegisterWorker(whole, &kvscoutv1.RegisterWorkerRequest{Worker: workerSpec(e.src, 1)})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("register %s: %w", e.src.Worker, err), r.leave(whole))
+		}
+		if res.GetReplaced() {
+			warn(stderr, "the server knew a worker %q already; it is replaced, and removed at the end", e.src.Worker)
 		}
 		r.ids = append(r.ids, e.src.Worker)
 	}
 	return r, nil
-}
-
-func (r *enrolment) call(ctx context.Context, fn func(context.Context) error) error {
-	ctx, cancel := r.client.bounded(ctx)
-	defer cancel()
-	return fn(ctx)
 }
 
 // leave deregisters the engines.
@@ -203,11 +185,7 @@ func (r *enrolment) leave(ctx context.Context) error {
 	defer r.client.Close()
 	var faults []error
 	for _, id := range r.ids {
-		err := r.call(ctx, func(ctx context.Context) error {
-			_, err := r.client.DeregisterWorker(ctx, connect.NewRequest(&kvscoutv1.DeregisterWorkerRequest{WorkerId: id}))
-			return err
-		})
-		if err != nil {
+		if _, err := r.client.DeregisterWorker(ctx, &kvscoutv1.DeregisterWorkerRequest{WorkerId: id}); err != nil {
 			faults = append(faults, fmt.Errorf("deregister %s: %w", id, err))
 		}
 	}

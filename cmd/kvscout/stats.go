@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/kvscout/kvscout/cmd/kvscout/dashboard"
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/scorer/client"
 )
 
 // statsOptions are the settings of `kvscout stats`.
@@ -68,7 +68,7 @@ func runStats(cmd *cobra.Command, o *statsOptions) error {
 	if o.watch > 0 {
 		return watchStats(cmd, o)
 	}
-	res, err := call(cmd.Context(), &o.clientOptions, &kvscoutv1.GetStatsRequest{}, (*client).GetStats)
+	res, err := call(cmd.Context(), &o.clientOptions, &kvscoutv1.GetStatsRequest{}, (*client.Client).GetStats)
 	if err != nil {
 		return err
 	}
@@ -87,8 +87,7 @@ func watchStats(cmd *cobra.Command, o *statsOptions) error {
 	defer c.Close()
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	req := &kvscoutv1.StreamStatsRequest{Interval: durationpb.New(o.watch)}
-	stream, err := c.StreamStats(ctx, connect.NewRequest(req))
+	stream, err := c.StreamStats(ctx, &kvscoutv1.StreamStatsRequest{Interval: durationpb.New(o.watch)})
 	if err != nil {
 		return err
 	}

@@ -5,19 +5,17 @@ import (
 	"context"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/kvscout/kvscout/cmd/kvscout/dashboard"
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/scorer/client"
 )
 
 const (
 	// minTopInterval keeps the view readable and cheap.
 	minTopInterval = 100 * time.Millisecond
-	// maxStatsBytes bounds one answer; a source takes about half a kilobyte.
-	maxStatsBytes = 64 << 20
 	// onceWidth is that of a frame that no terminal shows.
 	onceWidth = 160
 )
@@ -63,15 +61,15 @@ func runTop(cmd *cobra.Command, o *topOptions) error {
 	if !o.once && !isTerminal(out) {
 		return misuse("top needs a terminal; use kvscout top --once, or kvscout stats --watch")
 	}
-	c, err := o.dial(connect.WithReadMaxBytes(maxStatsBytes))
+	c, err := o.dial()
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	opts := dashboard.Options{
-		Server: o.server, Interval: o.interval, Timeout: o.timeout, Stream: c.streamStats,
+		Server: o.server, Interval: o.interval, Timeout: o.timeout, Stream: statsStream(c),
 		Detail: func(worker string, rank uint32) (dashboard.Detail, error) {
-			return c.sourceDetail(cmd.Context(), worker, rank)
+			return sourceDetail(cmd.Context(), c, worker, rank)
 		},
 	}
 	if o.once {
@@ -80,40 +78,40 @@ func runTop(cmd *cobra.Command, o *topOptions) error {
 	return dashboard.Run(cmd.Context(), opts, cmd.InOrStdin(), out)
 }
 
-// streamStats is a dashboard.Stream.
-func (c *client) streamStats(ctx context.Context, interval time.Duration, take func(*kvscoutv1.Stats)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stream, err := c.StreamStats(ctx, connect.NewRequest(&kvscoutv1.StreamStatsRequest{Interval: durationpb.New(interval)}))
-	if err != nil {
+// statsStream brings the counters of c's server.
+func statsStream(c *client.Client) dashboard.Stream {
+	return func(ctx context.Context, interval time.Duration, take func(*kvscoutv1.Stats)) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		stream, err := c.StreamStats(ctx, &kvscoutv1.StreamStatsRequest{Interval: durationpb.New(interval)})
+		if err != nil {
+			return err
+		}
+		for stream.Receive() {
+			take(stream.Msg().GetStats())
+		}
+		err = stream.Err()
+		cancel() // so that Close need not wait for the server
+		_ = stream.Close()
 		return err
 	}
-	for stream.Receive() {
-		take(stream.Msg().GetStats())
-	}
-	err = stream.Err()
-	cancel() // so that Close need not wait for the server
-	_ = stream.Close()
-	return err
 }
 
 // sourceDetail asks what the counters do not tell of a source.
-func (c *client) sourceDetail(ctx context.Context, worker string, rank uint32) (dashboard.Detail, error) {
-	ctx, cancel := c.bounded(ctx)
-	defer cancel()
+func sourceDetail(ctx context.Context, c *client.Client, worker string, rank uint32) (dashboard.Detail, error) {
 	var d dashboard.Detail
-	seen, err := c.Inspect(ctx, connect.NewRequest(&kvscoutv1.InspectRequest{Worker: &kvscoutv1.WorkerTarget{WorkerId: worker, Rank: &rank}}))
+	seen, err := c.Inspect(ctx, &kvscoutv1.InspectRequest{Worker: &kvscoutv1.WorkerTarget{WorkerId: worker, Rank: &rank}})
 	if err != nil {
 		return d, err
 	}
-	for _, s := range seen.Msg.GetSources() {
+	for _, s := range seen.GetSources() {
 		d.Scopes, d.ScopesOmitted = s.GetScopes(), s.GetScopesOmitted()
 	}
-	list, err := c.ListWorkers(ctx, connect.NewRequest(new(kvscoutv1.ListWorkersRequest)))
+	list, err := c.ListWorkers(ctx, new(kvscoutv1.ListWorkersRequest))
 	if err != nil {
 		return d, err
 	}
-	for _, w := range list.Msg.GetWorkers() {
+	for _, w := range list.GetWorkers() {
 		if w.GetSpec().GetWorkerId() == worker {
 			d.Worker = w
 		}

@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
-
 	"github.com/kvscout/kvscout/events/simulate"
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/scorer/client"
 	"github.com/kvscout/kvscout/test/testport"
 )
 
@@ -85,7 +84,7 @@ func topSources(t *testing.T, p *terminal, url string, victim *simulate.Engine) 
 	o := clientOptions{server: url, protocol: "connect", timeout: time.Minute}
 	if _, err := call(t.Context(), &o, &kvscoutv1.PublishRequest{WorkerId: "pushed", Batches: []*kvscoutv1.RawBatch{
 		{Sequence: 0, Payload: empty}, {Sequence: 1, Payload: empty}, {Sequence: 9, Payload: empty},
-	}}, (*client).Publish); err != nil {
+	}}, (*client.Client).Publish); err != nil {
 		t.Fatal(err)
 	}
 	p.until(regexp.MustCompile(`pushed +0 (gap|live) .*\n`).MatchString, "the pushed batches")
@@ -127,11 +126,11 @@ func topScores(t *testing.T, p *terminal, url string) {
 	prompt := &kvscoutv1.Tokens{Ids: []int64{1, 2, 3, 4}}
 	for range 50 {
 		req := &kvscoutv1.ScoreRequest{Model: "m", Tokens: prompt}
-		if _, err := c.Score(t.Context(), connect.NewRequest(req)); err != nil {
+		if _, err := c.Score(t.Context(), req); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.Score(t.Context(), connect.NewRequest(&kvscoutv1.ScoreRequest{Model: "x", Tokens: prompt})); err == nil {
+	if _, err := c.Score(t.Context(), &kvscoutv1.ScoreRequest{Model: "x", Tokens: prompt}); err == nil {
 		t.Fatal("scored a model that is not known")
 	}
 	p.sees("UNKNOWN_MODEL 1")
@@ -211,7 +210,7 @@ func TestTablesShowNoControlCharacters(t *testing.T) {
 	const id = "a\x1b]0;owned\a\tb\u202e"
 	o := clientOptions{server: url, protocol: "connect", timeout: time.Minute}
 	spec := &kvscoutv1.WorkerSpec{WorkerId: id, Model: "m\x1b[2J", Engine: "vllm", Labels: map[string]string{"x\x07": "\x1b[31m"}}
-	if _, err := call(t.Context(), &o, &kvscoutv1.RegisterWorkerRequest{Worker: spec}, (*client).RegisterWorker); err != nil {
+	if _, err := call(t.Context(), &o, &kvscoutv1.RegisterWorkerRequest{Worker: spec}, (*client.Client).RegisterWorker); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"workers"}, {"stats"}, {"inspect", "--worker", id}, {"top", "--once", "--interval", "100ms"}} {

@@ -24,7 +24,7 @@ func commands(root *cobra.Command) []*cobra.Command {
 
 // The flags that scripts outside rely on.
 var contract = map[string][]string{
-	"serve": {"listen", "config", "source", "renderer", "renderer-protocol", "renderer-timeout", "log-level", "log-format",
+	"serve": {"listen", "config", "source", "renderer", "renderer-protocol", "renderer-timeout", "renderer-insecure-token", "log-level", "log-format",
 		"weight-device", "weight-host", "weight-disk", "weight-shared", "weight-unknown", "stale-after", "keep-on-gap",
 		"max-prompt-tokens", "shutdown-grace", "max-orphan-blocks", "max-payload-bytes", "renderer-concurrency",
 		"renderer-health-interval", "render-model", "render-reload-interval", "render-cache-bytes", "render-cache-ttl",
@@ -44,7 +44,7 @@ var contract = map[string][]string{
 	"workers add":    {"server", "source", "alias", "label", "role"},
 	"workers remove": {"server", "rank"},
 	"top":            {"server", "interval", "once", "token-file", "ca"},
-	"stats":          {"server", "watch", "json", "token-file", "ca", "cert", "key"},
+	"stats":          {"server", "watch", "json", "token-file", "insecure-token", "ca", "cert", "key"},
 	"inspect":        {"server", "worker", "rank", "tokens", "json"},
 	"record":         {"source", "output", "for", "max-bytes"},
 	"record convert": {"output"},
@@ -171,6 +171,7 @@ func TestMisuseExitsWith2(t *testing.T) {
 		{[]string{"serve", "--log-format", "xml"}, `log-format "xml" is not text or json`},
 		{[]string{"serve", "--log-level", "loud"}, `log-level "loud" is not debug, info, warn or error`},
 		{[]string{"serve", "--renderer", "ftp://x"}, "scheme"},
+		{[]string{"serve", "--renderer", "http://x", "--renderer-token-file", writeFile(t, "token", "t")}, "renderer-insecure-token"},
 		{[]string{"serve", "--renderer", "http://x", "--renderer-protocol", "tea"}, `"tea" is not known`},
 		{[]string{"score"}, "exactly one of"},
 		{[]string{"score", "--tokens", ids, "--prompt", "x"}, "not 2 of them"},

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/scorer/client"
 )
 
 func newWorkers() *cobra.Command {
@@ -45,7 +45,7 @@ HISTORY is complete when every block that the engine holds was announced to the 
 }
 
 func listWorkers(cmd *cobra.Command, o *clientOptions, req *kvscoutv1.ListWorkersRequest, asJSON bool) error {
-	res, err := call(cmd.Context(), o, req, (*client).ListWorkers)
+	res, err := call(cmd.Context(), o, req, (*client.Client).ListWorkers)
 	if err != nil {
 		return err
 	}
@@ -187,18 +187,16 @@ func addWorkers(cmd *cobra.Command, o *addOptions) error {
 	defer c.Close()
 	var added []*kvscoutv1.Worker
 	for _, spec := range specs {
-		ctx, cancel := c.bounded(cmd.Context())
-		res, err := c.RegisterWorker(ctx, connect.NewRequest(&kvscoutv1.RegisterWorkerRequest{Worker: spec}))
-		cancel()
+		res, err := c.RegisterWorker(cmd.Context(), &kvscoutv1.RegisterWorkerRequest{Worker: spec})
 		if err != nil {
 			return fmt.Errorf("worker %q: %w", spec.GetWorkerId(), err)
 		}
-		added = append(added, res.Msg.GetWorker())
+		added = append(added, res.GetWorker())
 		if o.json {
-			if err := protoJSON(cmd.OutOrStdout(), res.Msg); err != nil {
+			if err := protoJSON(cmd.OutOrStdout(), res); err != nil {
 				return err
 			}
-		} else if res.Msg.GetReplaced() {
+		} else if res.GetReplaced() {
 			warn(cmd.ErrOrStderr(), "worker %q was replaced; ranks that are described otherwise dropped what they held", spec.GetWorkerId())
 		}
 	}
@@ -235,7 +233,7 @@ server does not know it.`,
 }
 
 func removeWorker(cmd *cobra.Command, o *clientOptions, req *kvscoutv1.DeregisterWorkerRequest, asJSON bool) error {
-	res, err := call(cmd.Context(), o, req, (*client).DeregisterWorker)
+	res, err := call(cmd.Context(), o, req, (*client.Client).DeregisterWorker)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/scorer/client"
 )
 
 func newWorkersReset() *cobra.Command {
@@ -33,7 +34,7 @@ engine tells only with its next step. The command exits with 1 if the server doe
 }
 
 func resetWorker(cmd *cobra.Command, o *clientOptions, req *kvscoutv1.ResetWorkerRequest) error {
-	res, err := call(cmd.Context(), o, req, (*client).ResetWorker)
+	res, err := call(cmd.Context(), o, req, (*client.Client).ResetWorker)
 	if err != nil {
 		return err
 	}

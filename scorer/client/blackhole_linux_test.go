@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
+
 	"github.com/kvscout/kvscout/scorer/client"
 )
 
@@ -51,4 +53,15 @@ func TestTwoReplicas_OneDoesNotAnswer(t *testing.T) {
 		_, err := c.Score(ctx, scoreRequest())
 		return err == nil
 	})
+}
+
+// A deadline that ends with the try to connect is DEADLINE_EXCEEDED, not UNAVAILABLE, whichever is noticed first.
+func TestDeadline_WhileConnecting(t *testing.T) {
+	const limit = 10 * time.Millisecond
+	c := dial(t, client.Options{Timeout: limit, DialTimeout: limit}, "http://"+blackhole(t))
+	for range 30 {
+		if _, err := c.Score(t.Context(), scoreRequest()); connect.CodeOf(err) != connect.CodeDeadlineExceeded {
+			t.Fatal(err)
+		}
+	}
 }

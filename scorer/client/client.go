@@ -9,8 +9,12 @@ import (
 	"time"
 )
 
-// ErrOptions is an address or an option that cannot be used.
-var ErrOptions = errors.New("bad client options")
+// ErrOptions is an address or an option that cannot be used. ErrPlaintextToken is one: a bearer token that would go to
+// another machine without TLS.
+var (
+	ErrOptions        = errors.New("bad client options")
+	ErrPlaintextToken = fmt.Errorf("%w: a token would go without TLS", ErrOptions)
+)
 
 // Protocol is what is spoken on the wire.
 type Protocol string
@@ -20,6 +24,8 @@ const (
 	Connect Protocol = "connect"
 	GRPC    Protocol = "grpc"
 	GRPCWeb Protocol = "grpcweb"
+	// ConnectJSON is Connect with messages that people can read, at the price of time on both sides.
+	ConnectJSON Protocol = "connect-json"
 )
 
 // Defaults of Options.
@@ -50,7 +56,8 @@ type Options struct {
 	// Token is asked before each try for the bearer token, of which it returns the bare text; TokenFile makes one. Nil
 	// sends none.
 	Token func(context.Context) (string, error)
-	// PlaintextToken lets the token go without TLS to other machines, for networks that encrypt by themselves.
+	// PlaintextToken lets the token go without TLS to other machines, for networks that encrypt by themselves. Without it
+	// New errs with ErrPlaintextToken for http addresses other than loopback's. Unix sockets need neither.
 	PlaintextToken bool
 }
 
@@ -99,7 +106,7 @@ func New(addresses []string, opts Options) (*Client, error) {
 			return nil, err
 		}
 		if opts.Token != nil && !opts.PlaintextToken && !a.private() {
-			return nil, fmt.Errorf("%w: a token would go to %s without TLS", ErrOptions, a.base)
+			return nil, fmt.Errorf("%w to %s", ErrPlaintextToken, a.base)
 		}
 		s, err := newServer(a, opts, func() { c.leave(uint32(i)) })
 		if err != nil {

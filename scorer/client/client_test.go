@@ -25,7 +25,7 @@ func TestClient_ProtocolsAndTransports(t *testing.T) {
 	plain, _ := serve(t, h)
 	secure := serveTLS(t, h)
 	tls := secure.Client().Transport.(*http.Transport).TLSClientConfig
-	for _, protocol := range []client.Protocol{"", client.Connect, client.GRPC, client.GRPCWeb} {
+	for _, protocol := range []client.Protocol{"", client.Connect, client.ConnectJSON, client.GRPC, client.GRPCWeb} {
 		for name, url := range map[string]string{"tcp": plain, "tls": secure.URL, "unix": serveUnix(t, h)} {
 			t.Run(string(protocol)+" "+name, func(t *testing.T) {
 				c := dial(t, client.Options{Protocol: protocol, TLS: tls}, url)
@@ -83,7 +83,6 @@ func TestClient_HasEveryMethod(t *testing.T) {
 }
 
 func TestNew_Refuses(t *testing.T) {
-	token := func(context.Context) (string, error) { return "s3cret", nil }
 	for name, tt := range map[string]struct {
 		urls []string
 		opts client.Options
@@ -95,13 +94,33 @@ func TestNew_Refuses(t *testing.T) {
 		"credentials":     {[]string{"http://u:s3cret@h:1"}, client.Options{}},
 		"query":           {[]string{"http://h:1?token=s3cret"}, client.Options{}},
 		"protocol":        {[]string{"http://h:1"}, client.Options{Protocol: "soap"}},
-		"plain token":     {[]string{"http://10.0.0.1:1"}, client.Options{Token: token}},
-		"second is plain": {[]string{"https://h:1", "http://h:2"}, client.Options{Token: token}},
 	} {
 		_, err := client.New(tt.urls, tt.opts)
-		if !errors.Is(err, client.ErrOptions) || strings.Contains(err.Error(), "s3cret") {
+		if !errors.Is(err, client.ErrOptions) || errors.Is(err, client.ErrPlaintextToken) || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Without TLS a token goes over loopback and unix sockets only, unless that is asked for.
+func TestNew_TokenNeedsTLS(t *testing.T) {
+	token := func(context.Context) (string, error) { return "s3cret", nil }
+	for _, url := range []string{
+		"http://10.0.0.1:1", "http://h:1", "http://0.0.0.0:1", "http://localhost.h:1", "http://127.0.0.1.h:1", "http://[2001:db8::1]:1",
+	} {
+		for _, urls := range [][]string{{url}, {"https://h:1", url}} {
+			_, err := client.New(urls, client.Options{Token: token})
+			if !errors.Is(err, client.ErrPlaintextToken) || !errors.Is(err, client.ErrOptions) || strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("%v: %v", urls, err)
+			}
+		}
+	}
+	for _, url := range []string{"http://127.0.0.1:1", "http://127.8.0.1:1", "http://[::1]:1", "http://localhost:1", "https://h:1", "unix:///s"} {
+		c, err := client.New([]string{url}, client.Options{Token: token})
+		if err != nil {
+			t.Fatalf("%s: %v", url, err)
+		}
+		c.Close()
 	}
 	c, err := client.New([]string{"http://10.0.0.1:1"}, client.Options{Token: token, PlaintextToken: true})
 	if err != nil {

@@ -82,7 +82,7 @@ func call[Req, Res any](ctx context.Context, c *Client, s safety, req *Req, m me
 
 // again is whether the call may be tried once more after err; it returns when it is time.
 func (c *Client) again(ctx context.Context, s safety, try int, err error) bool {
-	if try >= c.opts.Retries || ctx.Err() != nil {
+	if try >= c.opts.Retries || ended(ctx) {
 		return false
 	}
 	if unsent(err) {
@@ -97,14 +97,24 @@ func (c *Client) again(ctx context.Context, s safety, try int, err error) bool {
 
 // named is err, and UNAVAILABLE if the connection broke: connect calls some of those CANCELED, which nobody did, or UNKNOWN.
 func named(ctx context.Context, err error) error {
-	if ctx.Err() != nil || connect.IsWireError(err) || connect.CodeOf(err) == connect.CodeUnavailable {
+	if ended(ctx) || connect.IsWireError(err) || connect.CodeOf(err) == connect.CodeUnavailable {
 		return err
 	}
 	var op *net.OpError
 	if errors.As(err, &op) || errors.Is(err, io.ErrUnexpectedEOF) || connect.CodeOf(err) == connect.CodeCanceled {
+		var named *connect.Error
+		if errors.As(err, &named) {
+			err = named.Unwrap() // without the other code
+		}
 		return connect.NewError(connect.CodeUnavailable, err)
 	}
 	return err
+}
+
+// ended is whether ctx is over. A connection that is being made ends by the clock, which may be a moment before ctx does.
+func ended(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
 }
 
 // unsent is whether no connection was made, so that nothing can have happened.

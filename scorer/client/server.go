@@ -31,7 +31,7 @@ func parseAddress(text string) (address, error) {
 	u, err := url.Parse(text)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		// The text is not told: it may hold credentials.
-		return address{}, fmt.Errorf("%w: want http://host:port, https://host:port or unix:///path", ErrOptions)
+		return address{}, fmt.Errorf("%w: want http://HOST:PORT, https://HOST:PORT or unix:///PATH", ErrOptions)
 	}
 	return address{base: strings.TrimSuffix(text, "/")}, nil
 }
@@ -62,12 +62,14 @@ func newServer(a address, opts Options, unreached func()) (*server, error) {
 	http2 := false
 	switch opts.Protocol {
 	case Connect:
+	case ConnectJSON:
+		form = append(form, connect.WithProtoJSON())
 	case GRPC:
 		form, http2 = append(form, connect.WithGRPC()), true
 	case GRPCWeb:
 		form = append(form, connect.WithGRPCWeb())
 	default:
-		return nil, fmt.Errorf("%w: protocol %q is not connect, grpc or grpcweb", ErrOptions, opts.Protocol)
+		return nil, fmt.Errorf("%w: protocol %q is not connect, connect-json, grpc or grpcweb", ErrOptions, opts.Protocol)
 	}
 	// Compression is for slow networks: asking for none saves time on both sides.
 	form = append(form, connect.WithAcceptCompression("gzip", nil, nil), connect.WithReadMaxBytes(opts.ReadMaxBytes))
