@@ -6,7 +6,8 @@
 // Invariants:
 //
 //  1. Every method has a role, and one that has none in the table needs the highest (methods.go).
-//  2. A refused call costs no more than its headers: its body is neither waited for nor kept.
+//  2. A call is refused by its headers: its body is neither waited for nor kept. Over HTTP/1.1 a bounded part of it is thrown
+//     away after the answer, for clients that write it whole before they read.
 //  3. Tokens are kept as SHA-256 only and compared in constant time. No token, no digest and no line of the file gets into
 //     a log, a counter or an error.
 //  4. A file that is wrong changes nothing: what was last read without fault stays in force, and the fault is told and

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"io"
 	"log"
 	"log/slog"
 	"net/http"
@@ -18,8 +19,12 @@ import (
 	"github.com/kvscout/kvscout/indexer/indexrpc"
 )
 
-// lingering is how long the body of a refused call may take to be thrown away, so that its connection can be kept.
-const lingering = 5 * time.Second
+// Of a refused call over HTTP/1.1 so much of its body is thrown away, in so long a time: clients that write a request whole
+// before they read get the answer, and the connection can be kept. It is no less than the largest message by default.
+const (
+	lingering  = 5 * time.Second
+	discardMax = 16 << 20
+)
 
 // Handler lets calls pass to next or refuses them in the form of their protocol.
 func (g *Guard) Handler(next http.Handler) http.Handler {
@@ -50,7 +55,7 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err *indexrpc.Err
 		defer func() {
 			out.send()
 			_ = rc.Flush()
-			_ = r.Body.Close()
+			discard(rc, r)
 		}()
 	}
 	_ = rc.EnableFullDuplex() // the answer goes out before the body is there; HTTP/2 does that by itself
@@ -67,6 +72,16 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, err *indexrpc.Err
 		w.Header()[name] = values
 	}
 	http.Error(w, err.Error(), statuses[err.Reason.Code()])
+}
+
+// discard throws the body of a refused call away. It fails only where the connection ends for it.
+func discard(rc *http.ResponseController, r *http.Request) {
+	if strings.EqualFold(r.Header.Get("Expect"), "100-continue") {
+		_ = rc.SetReadDeadline(time.Unix(1, 0)) // who asked whether to send a body has got the answer, and sends none
+	} else if r.ContentLength <= discardMax {
+		_, _ = io.CopyN(io.Discard, r.Body, discardMax)
+	}
+	_ = r.Body.Close()
 }
 
 // whole keeps an answer until it is sent with its length, so that it ends before the handler does.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -123,6 +124,69 @@ func TestRefusal_KeepsTheConnectionOfAWholeRequest(t *testing.T) {
 		if _, err := io.WriteString(conn, call); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A client that writes its request whole before it reads anything gets the refusal, however large the request is that a caller may make,
+// and keeps its connection. Of a larger one it gets it if it reads meanwhile.
+func TestRefusal_IsReadAfterAWholeBody(t *testing.T) {
+	r := start(t, access.Options{Callers: write(t, "", twoCallers)})
+	body := make([]byte, 16<<20)
+	for name, frame := range map[string]func() []byte{
+		"length": func() []byte {
+			return append([]byte("Content-Length: "+strconv.Itoa(len(body))+"\r\n\r\n"), body...)
+		},
+		"chunks": func() []byte {
+			out := []byte("Transfer-Encoding: chunked\r\n\r\n")
+			for part := range slices.Chunk(body[:12<<20], 64<<10) {
+				out = append(append(fmt.Appendf(out, "%x\r\n", len(part)), part...), "\r\n"...)
+			}
+			return append(out, "0\r\n\r\n"...)
+		},
+	} {
+		conn, err := net.Dial("tcp", r.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		in := bufio.NewReader(conn)
+		call := append([]byte("POST /kvscout.v1.ScoreService/Score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"), frame()...)
+		for i := range 3 {
+			if _, err := conn.Write(call); err != nil {
+				t.Fatalf("%s, call %d: the body cannot be written: %v", name, i, err)
+			}
+			resp, err := http.ReadResponse(in, nil)
+			if err != nil {
+				t.Fatalf("%s, call %d: %v", name, i, err)
+			}
+			if a := read(t, resp); a.status != http.StatusUnauthorized || a.reason() != "NO_CREDENTIAL" {
+				t.Errorf("%s, call %d: %+v", name, i, a)
+			}
+		}
+	}
+}
+
+// A client that asks before it sends a body is answered and sends none; its connection is not held for what does not come.
+func TestRefusal_OfWhoAsksFirst(t *testing.T) {
+	r := start(t, access.Options{Callers: write(t, "", twoCallers)})
+	conn, err := net.Dial("tcp", r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	head := "POST /kvscout.v1.ScoreService/Score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n"
+	if _, err := io.WriteString(conn, head); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	began := time.Now()
+	all, err := io.ReadAll(conn)
+	if text := string(all); err != nil || !strings.HasPrefix(text, "HTTP/1.1 401 ") || !strings.Contains(text, "\r\nConnection: close\r\n") {
+		t.Errorf("%q, %v", text, err)
+	}
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("the connection was held for %v", took)
 	}
 }
 
