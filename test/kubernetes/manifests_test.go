@@ -25,20 +25,33 @@ const manifests = "../../deploy/kubernetes"
 // kinds are where objects of a kind are created.
 var kinds = map[string]string{
 	"ServiceAccount": "/api/v1/namespaces/default/serviceaccounts", "Service": "/api/v1/namespaces/default/services",
-	"ConfigMap":   "/api/v1/namespaces/default/configmaps",
-	"Deployment":  "/apis/apps/v1/namespaces/default/deployments",
-	"Role":        "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles",
-	"RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
+	"ConfigMap":     "/api/v1/namespaces/default/configmaps",
+	"Deployment":    "/apis/apps/v1/namespaces/default/deployments",
+	"NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
+	"Role":          "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles",
+	"RoleBinding":   "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings",
 }
 
-// apply creates everything in deploy/kubernetes. The API server refuses fields that it does not know.
-func (a *api) apply() (applied []string) {
+// manifestFiles are all in deploy/kubernetes, those included that are not applied with the folder.
+func (a *api) manifestFiles() (files []string) {
 	a.Helper()
-	files, err := filepath.Glob(manifests + "/*.yaml")
+	err := filepath.WalkDir(manifests, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files = append(files, path)
+		}
+		return err
+	})
 	if err != nil || len(files) == 0 {
 		a.Fatalf("no manifests: %v", err)
 	}
-	for _, file := range files {
+	return files
+}
+
+// apply creates everything in deploy/kubernetes. The API server refuses fields that it does not know.
+func (a *api) apply() (applied map[string]int) {
+	a.Helper()
+	applied = make(map[string]int)
+	for _, file := range a.manifestFiles() {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			a.Fatal(err)
@@ -56,7 +69,7 @@ func (a *api) apply() (applied []string) {
 				a.Fatalf("%s: kind %q: %v", file, meta.Kind, err)
 			}
 			a.must(http.MethodPost, kinds[meta.Kind]+"?fieldValidation=Strict", []byte(doc), nil)
-			applied = append(applied, meta.Kind)
+			applied[meta.Kind]++
 		}
 	}
 	return applied
@@ -66,7 +79,7 @@ func (a *api) apply() (applied []string) {
 // nothing else.
 func TestManifests(t *testing.T) {
 	a := startAPI(t)
-	if applied := a.apply(); len(applied) != len(kinds) {
+	if applied := a.apply(); len(applied) != len(kinds) || applied["NetworkPolicy"] != 2 {
 		t.Errorf("applied %v", applied)
 	}
 	a.consistent()
@@ -107,6 +120,7 @@ func (a *api) consistent() {
 	} {
 		a.must(http.MethodGet, path, nil, nil)
 	}
+	a.restricted(d.Spec.Template)
 	var s corev1.Service
 	a.must(http.MethodGet, kinds["Service"]+"/kvscout", nil, &s)
 	for k, v := range s.Spec.Selector {
@@ -133,6 +147,19 @@ func (a *api) consistent() {
 			a.Error("the Service leads callers to what is for operators")
 		}
 	}
+}
+
+// restricted checks that the pods may run under the strictest of Kubernetes' Pod Security Standards.
+func (a *api) restricted(template corev1.PodTemplateSpec) {
+	a.Helper()
+	a.must(http.MethodPost, "/api/v1/namespaces", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "restricted", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}, nil)
+	base := "/api/v1/namespaces/restricted/"
+	a.must(http.MethodPost, base+"serviceaccounts", &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: template.Spec.ServiceAccountName}}, nil)
+	p := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	p.Name = "kvscout"
+	a.must(http.MethodPost, base+"pods", p, nil)
 }
 
 // settings is the file of the ConfigMap.

@@ -23,10 +23,16 @@ import (
 type kvscout struct {
 	*testing.T
 	program, address, log string
+	as                    []string // flags of every call
 }
 
 // startKvscout serves with a kubeconfig of the ServiceAccount and the file of the ConfigMap.
 func startKvscout(t *testing.T, a *api) *kvscout {
+	t.Helper()
+	return startKvscoutBy(t, a, a.settings())
+}
+
+func startKvscoutBy(t *testing.T, a *api, settings string) *kvscout {
 	t.Helper()
 	dir := t.TempDir()
 	k := &kvscout{T: t, program: filepath.Join(dir, "kvscout"), log: filepath.Join(dir, "log")}
@@ -39,7 +45,7 @@ func startKvscout(t *testing.T, a *api) *kvscout {
 		t.Fatal(err)
 	}
 	files := map[string]string{
-		"kubeconfig": strings.ReplaceAll(string(admin), a.Token, a.token("kvscout")), "kvscout.yaml": a.settings(),
+		"kubeconfig": strings.ReplaceAll(string(admin), a.Token, a.token("kvscout")), "kvscout.yaml": settings,
 	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
@@ -71,7 +77,7 @@ func startKvscout(t *testing.T, a *api) *kvscout {
 	if err != nil {
 		t.Fatalf("no address: %v\n%s", err, k.logged())
 	}
-	k.address = strings.TrimSpace(line[strings.Index(line, "http://"):])
+	k.address = strings.TrimSpace(line[strings.Index(line, "http"):])
 	return k
 }
 
@@ -82,7 +88,7 @@ func (k *kvscout) logged() string {
 
 // run runs a command against the server and returns its output, "" if it fails.
 func (k *kvscout) run(args ...string) string {
-	out, err := exec.Command(k.program, append(args, "--server", k.address)...).Output()
+	out, err := exec.Command(k.program, append(append(args, "--server", k.address), k.as...)...).Output()
 	if err != nil {
 		return ""
 	}
