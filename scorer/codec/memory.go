@@ -69,10 +69,12 @@ func (r *ScoreResponse) Release() {
 type memory struct {
 	words []uint64 // aligned, so that tokens and keys can be read in place
 	used  bool     // words have the request's prompt
-	ids   []int64  // the prompt as JSON has it
-	names []string // of this request's candidates, and behind them of earlier ones
-	model string   // of this request or an earlier one
-	long  bool     // a name is too long to be kept
+	// message is the request's message if that lies in words.
+	message []byte
+	ids     []int64  // the prompt as JSON has it
+	names   []string // of this request's candidates, and behind them of earlier ones
+	model   string   // of this request or an earlier one
+	long    bool     // a name is too long to be kept
 }
 
 var memories = sync.Pool{New: func() any { return new(memory) }}
@@ -81,16 +83,19 @@ var memories = sync.Pool{New: func() any { return new(memory) }}
 func (r *ScoreRequest) mem() *memory {
 	if r.memory == nil {
 		m := memories.Get().(*memory)
-		m.names, m.used = m.names[:0], false
+		m.names, m.used, m.message = m.names[:0], false, nil
 		r.memory = m
 	}
 	return r.memory
 }
 
-// clone copies b: the first of a request into words.
+// clone copies b, unless it lies in the request's memory already: the first of a request into words.
 func (m *memory) clone(b []byte) []byte {
-	if len(b) == 0 {
+	switch {
+	case len(b) == 0:
 		return []byte{}
+	case m.has(b):
+		return b[:len(b):len(b)]
 	}
 	out := m.bytes(len(b))
 	copy(out, b)

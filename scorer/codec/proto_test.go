@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"google.golang.org/protobuf/proto"
 
@@ -20,10 +22,27 @@ func sameAsProto(t *testing.T, data []byte) {
 	wantOne := new(kvscoutv1.ScoreRequest)
 	same(t, codec.Proto{}.Unmarshal(slices.Clone(data), &one), proto.Unmarshal(data, wantOne), &one.ScoreRequest, wantOne)
 	one.Release()
+	var parted codec.ScoreRequest
+	wantParted := new(kvscoutv1.ScoreRequest)
+	same(t, codec.Proto{}.UnmarshalParts(cut(slices.Clone(data)), &parted), proto.Unmarshal(data, wantParted), &parted.ScoreRequest, wantParted)
+	parted.Release()
 	var batch codec.ScoreBatchRequest
 	wantBatch := new(kvscoutv1.ScoreBatchRequest)
 	same(t, codec.Proto{}.Unmarshal(slices.Clone(data), &batch), proto.Unmarshal(data, wantBatch), &batch.ScoreBatchRequest, wantBatch)
 	batch.Release()
+}
+
+// cut cuts bytes into parts, where their sum says.
+func cut(data []byte) (parts [][]byte) {
+	sum := 0
+	for _, b := range data {
+		sum += int(b)
+	}
+	for len(data) > 0 {
+		n := min(len(data), sum%(2*len(data)))
+		parts, data, sum = append(parts, data[:n]), data[n:], sum/2+1
+	}
+	return parts
 }
 
 func same(t *testing.T, err, wantErr error, got, want proto.Message) {
@@ -120,6 +139,43 @@ func TestProto_KeepsNothingOfTheBuffer(t *testing.T) {
 	}
 	if !proto.Equal(&first.ScoreRequest, req) {
 		t.Errorf("another request changed the first into %v", &first.ScoreRequest)
+	}
+}
+
+// A message in parts is copied once, so that its prompt lies where words of 8 bytes can be read, and keeps nothing of the parts.
+func TestProto_PartsAreCopiedOnce(t *testing.T) {
+	prompt := make([]byte, 64<<10)
+	for i := range prompt {
+		prompt[i] = byte(i * i >> 8)
+	}
+	for n := range 20 {
+		model := strings.Repeat("m", n)
+		for _, req := range []*kvscoutv1.ScoreRequest{
+			{Model: model, Tokens: &kvscoutv1.Tokens{Packed: prompt}},
+			{Model: model, BlockHashes: &kvscoutv1.BlockHashes{BlockSize: 16, Packed: prompt}},
+		} {
+			data, err := proto.Marshal(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts := [][]byte{data[:16<<10], data[16<<10 : 40000], data[40000:]}
+			var got codec.ScoreRequest
+			if err := (codec.Proto{}).UnmarshalParts(parts, &got); err != nil {
+				t.Fatal(err)
+			}
+			clear(data)
+			if !proto.Equal(&got.ScoreRequest, req) {
+				t.Fatalf("model of %d bytes: read\n%v", n, &got.ScoreRequest)
+			}
+			packed := got.GetTokens().GetPacked()
+			if packed == nil {
+				packed = got.GetBlockHashes().GetPacked()
+			}
+			if at := uintptr(unsafe.Pointer(unsafe.SliceData(packed))); at%8 != 0 {
+				t.Errorf("model of %d bytes: the prompt lies at %x", n, at)
+			}
+			got.Release()
+		}
 	}
 }
 
