@@ -1,7 +1,7 @@
 // Package calls follows each call from its first header to its last byte: it gives it a request id, logs it, and tells its
 // duration and code to whoever counts.
 //
-// In: HTTP requests of known methods. Out: the header X-Request-Id of every answer, one log line a call, a Done for Options.Observe,
+// In: HTTP requests of known methods, and calls of them that came otherwise (Begin). Out: the header X-Request-Id of every answer, one log line a call, a Done for Options.Observe,
 // a span for Options.Tracer, and attributes of log lines that are written for a call.
 //
 // Invariants:

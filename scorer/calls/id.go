@@ -1,19 +1,16 @@
 package calls
 
-import (
-	"math/rand/v2"
-	"net/http"
-)
+import "math/rand/v2"
 
 // MaxID bounds the request ids that are taken from callers, in bytes.
 const MaxID = 128
 
 const headerRequestID = "X-Request-Id"
 
-// requestID is the caller's id of a request if it is sane, else one that is made.
-func requestID(h http.Header) string {
-	if v := h[headerRequestID]; len(v) == 1 && sane(v[0]) {
-		return v[0]
+// requestID is the caller's id of a request if there is one and it is sane, else one that is made.
+func requestID(ids []string) string {
+	if len(ids) == 1 && sane(ids[0]) {
+		return ids[0]
 	}
 	const digits = "0123456789abcdef"
 	var id [16]byte

@@ -67,7 +67,7 @@ func New(opts Options) *Recorder {
 type call struct {
 	context.Context // of the request, with the trace if there is one
 
-	writer    writer
+	writer    writer // of a call that is an HTTP request
 	begin     time.Time
 	method    string
 	requestID string
@@ -114,24 +114,35 @@ func RequestID(ctx context.Context) string {
 // Handler follows every request to next.
 func (r *Recorder) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		c := &call{Context: req.Context(), begin: time.Now(), method: r.methods[req.URL.Path]}
-		if c.method == "" {
-			c.method = MethodOther
+		var carrier propagation.TextMapCarrier
+		if len(req.Header["Traceparent"]) == 1 {
+			carrier = propagation.HeaderCarrier(req.Header)
 		}
-		c.requestID = requestID(req.Header)
-		c.ids[0] = c.requestID
+		c := new(call)
+		r.begin(req.Context(), c, req.URL.Path, req.Header[headerRequestID], carrier)
 		c.writer.ResponseWriter = w
 		w.Header()[headerRequestID] = c.ids[:]
-		r.trace(c, req)
-		defer r.ended(c) // a panic of what lies between this and a handler passes on
+		defer func() { // a panic of what lies between this and a handler passes on
+			code := codeOK
+			if !c.handled {
+				code = c.writer.code()
+			}
+			r.ended(c, code)
+		}()
 		next.ServeHTTP(&c.writer, req.WithContext(c))
 	})
 }
 
-// trace joins the caller's trace, and begins a span if spans are wanted.
-func (r *Recorder) trace(c *call, req *http.Request) {
-	if len(req.Header["Traceparent"]) == 1 {
-		c.Context = propagation.TraceContext{}.Extract(c.Context, propagation.HeaderCarrier(req.Header))
+// begin begins a call in ctx. ids are the caller's request ids; carrier has the caller's trace, nil if it says none.
+func (r *Recorder) begin(ctx context.Context, c *call, path string, ids []string, carrier propagation.TextMapCarrier) {
+	c.Context, c.begin, c.method = ctx, time.Now(), r.methods[path]
+	if c.method == "" {
+		c.method = MethodOther
+	}
+	c.requestID = requestID(ids)
+	c.ids[0] = c.requestID
+	if carrier != nil {
+		c.Context = propagation.TraceContext{}.Extract(c.Context, carrier)
 	}
 	if r.opts.Tracer != nil && c.method != MethodOther {
 		c.Context, c.span = r.opts.Tracer.Start(c.Context, c.method, trace.WithSpanKind(trace.SpanKindServer),
@@ -139,8 +150,8 @@ func (r *Recorder) trace(c *call, req *http.Request) {
 	}
 }
 
-// ended tells of a call.
-func (r *Recorder) ended(c *call) {
+// ended tells of a call. unhandled is its code if no handler gave one.
+func (r *Recorder) ended(c *call, unhandled string) {
 	d := Done{Method: c.method, Code: codeOK, Trace: trace.SpanContextFromContext(c.Context)}
 	reason, level := "", slog.LevelDebug
 	switch {
@@ -151,7 +162,7 @@ func (r *Recorder) ended(c *call) {
 			reason = failed.Reason.String()
 		}
 	case !c.handled:
-		d.Code = c.writer.code()
+		d.Code = unhandled
 	}
 	d.Duration = time.Since(c.begin)
 	if c.span != nil {

@@ -21,25 +21,16 @@ func handleScores(mux *http.ServeMux, service kvscoutv1connect.ScoreServiceHandl
 			connect.WithSchema(methods.ByName(protoreflect.Name(name))),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects))...)
 	}
-	releaser, releasing := service.(interface {
-		ScoreReleased(context.Context, *kvscoutv1.ScoreRequest) (*codec.ScoreResponse, error)
-	})
+	m := scoreMethods{service}
 	mux.Handle(kvscoutv1connect.ScoreServiceScoreProcedure, connect.NewUnaryHandler(
 		kvscoutv1connect.ScoreServiceScoreProcedure,
 		func(ctx context.Context, req *connect.Request[codec.ScoreRequest]) (*connect.Response[codec.ScoreResponse], error) {
 			defer req.Msg.Release()
-			if releasing {
-				out, err := releaser.ScoreReleased(ctx, &req.Msg.ScoreRequest)
-				if err != nil {
-					return nil, err
-				}
-				return connect.NewResponse(out), nil
-			}
-			out, err := service.Score(ctx, connect.NewRequest(&req.Msg.ScoreRequest))
+			out, err := m.score(ctx, req.Msg)
 			if err != nil {
 				return nil, err
 			}
-			return connect.NewResponse(&codec.ScoreResponse{ScoreResponse: out.Msg}), nil
+			return connect.NewResponse(out), nil
 		}, with("Score")))
 	mux.Handle(kvscoutv1connect.ScoreServiceScoreBatchProcedure, connect.NewUnaryHandler(
 		kvscoutv1connect.ScoreServiceScoreBatchProcedure,
@@ -47,4 +38,32 @@ func handleScores(mux *http.ServeMux, service kvscoutv1connect.ScoreServiceHandl
 			defer req.Msg.Release()
 			return service.ScoreBatch(ctx, connect.NewRequest(&req.Msg.ScoreBatchRequest))
 		}, with("ScoreBatch")))
+}
+
+// scoreMethods are the methods that routers wait for.
+type scoreMethods struct {
+	service kvscoutv1connect.ScoreServiceHandler
+}
+
+// score answers a request, which the caller releases afterwards. The answer is released when it is written.
+func (m scoreMethods) score(ctx context.Context, req *codec.ScoreRequest) (*codec.ScoreResponse, error) {
+	releaser, ok := m.service.(interface {
+		ScoreReleased(context.Context, *kvscoutv1.ScoreRequest) (*codec.ScoreResponse, error)
+	})
+	if ok {
+		return releaser.ScoreReleased(ctx, &req.ScoreRequest)
+	}
+	out, err := m.service.Score(ctx, connect.NewRequest(&req.ScoreRequest))
+	if err != nil {
+		return nil, err
+	}
+	return &codec.ScoreResponse{ScoreResponse: out.Msg}, nil
+}
+
+// unary has them by name.
+func (m scoreMethods) unary() map[string]unary {
+	return map[string]unary{
+		kvscoutv1connect.ScoreServiceScoreProcedure:      m.scoreMessage,
+		kvscoutv1connect.ScoreServiceScoreBatchProcedure: m.scoreBatchMessage,
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	_ "google.golang.org/grpc/encoding/gzip" // requests may be compressed
+	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -18,23 +19,28 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// grpcServer is grpc-go's transport in front of the handler that serves everything: each of its calls becomes an HTTP
-// request as gRPC has it, and the answer its messages and status. So protocols cannot differ in what they do.
+// streamWorkers are goroutines that answer one call after the other, and so keep the stack that one needs. Calls over these have
+// goroutines of their own.
+const streamWorkers = 32
+
+// grpcServer is grpc-go's transport. The methods that routers wait for have handlers of their own behind it. Any other call
+// becomes an HTTP request as gRPC has it for the handler that serves everything, and the answer its messages and status: so
+// protocols cannot differ in what they do.
 type grpcServer struct {
 	server  *grpc.Server
 	handler http.Handler
 	owner   *Server
-	pumps   sync.WaitGroup // of goroutines that read for a stream
+	unary   map[string]unary // by method: those that need no detour
+	pumps   sync.WaitGroup   // of goroutines that read for a stream
 }
 
-// endKey finds, in the context of a call, the function that ends it.
-type endKey struct{}
-
 func (s *Server) newGRPC() *grpcServer {
-	g := &grpcServer{handler: s.handler, owner: s}
+	g := &grpcServer{handler: s.handler, owner: s, unary: scoreMethods{s.opts.Score}.unary()}
 	g.server = grpc.NewServer(
 		grpc.UnknownServiceHandler(g.call),
 		grpc.ForceServerCodecV2(frameCodec{}),
+		experimental.BufferPool(buffers),
+		grpc.NumStreamWorkers(streamWorkers),
 		grpc.InTapHandle(g.limit),
 		grpc.WaitForHandlers(true),
 		grpc.MaxRecvMsgSize(s.opts.ReadMaxBytes),
@@ -66,16 +72,25 @@ func (g *grpcServer) limit(ctx context.Context, info *tap.Info) (context.Context
 		return ctx, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, g.owner.opts.CallTimeout)
-	return context.WithValue(ctx, endKey{}, cancel), nil // called by call; else ctx ends with its parent
+	return &arrival{ctx, cancel, info.Header}, nil // ended by call; else ctx ends with its parent
 }
 
 // call answers one call.
-func (g *grpcServer) call(_ any, stream grpc.ServerStream) (err error) {
-	ctx := stream.Context()
-	if end, ok := ctx.Value(endKey{}).(context.CancelFunc); ok {
-		defer end()
-	}
+func (g *grpcServer) call(_ any, stream grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(stream)
+	a, ok := stream.Context().Value(arrivalKey{}).(*arrival)
+	if !ok {
+		return g.detour(stream, method)
+	}
+	defer a.cancel()
+	if serve, ok := g.unary[method]; ok {
+		return g.answer(stream, a, method, serve)
+	}
+	return g.detour(stream, method)
+}
+
+// detour answers a call by the HTTP handlers.
+func (g *grpcServer) detour(stream grpc.ServerStream, method string) (err error) {
 	body := &frames{stream: stream}
 	if talking(method) {
 		body.pump(&g.pumps)
@@ -88,7 +103,7 @@ func (g *grpcServer) call(_ any, stream grpc.ServerStream) (err error) {
 			err = status.Error(codes.Internal, "internal error")
 		}
 	}()
-	g.handler.ServeHTTP(w, request(ctx, method, body))
+	g.handler.ServeHTTP(w, request(stream.Context(), method, body))
 	return w.end()
 }
 

@@ -207,7 +207,7 @@ func (w *grpcWriter) send(message []byte) error {
 	if err := w.sendHeader(); err != nil {
 		return err
 	}
-	return w.stream.SendMsg(&frame{mem.BufferSlice{mem.Copy(message, mem.DefaultBufferPool())}})
+	return w.stream.SendMsg(&frame{mem.BufferSlice{mem.Copy(message, buffers)}})
 }
 
 // sendHeader sets the headers of the answer, once.

@@ -1,0 +1,210 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"connectrpc.com/connect"
+	"go.opentelemetry.io/otel/propagation"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/kvscout/kvscout/scorer/access"
+	"github.com/kvscout/kvscout/scorer/codec"
+)
+
+// unary is a method that routers wait for: a message in, one out. It errs with a *connect.Error.
+type unary func(ctx context.Context, in mem.BufferSlice, out []byte) ([]byte, error)
+
+// answerSize is room for the usual answer.
+const answerSize = 16 << 10
+
+// answer answers a call of a method as the HTTP handlers around it would: the same guard, limits, request ids, records and errors.
+func (g *grpcServer) answer(stream grpc.ServerStream, a *arrival, method string, serve unary) error {
+	c := g.owner.recorder.Begin(a, method, a.header["x-request-id"], traceOf(a.header))
+	defer c.End()
+	// It fails for calls that have ended, which the next step sees.
+	_ = stream.SetHeader(metadata.MD{"x-request-id": c.RequestIDs()})
+	if guard := g.owner.opts.Guard; guard != nil {
+		admitted, refused := guard.Admit(a.call(method))
+		if refused != nil {
+			c.Unhandled(refused.Reason.Code())
+			if refused.Reason.Code() == connect.CodeUnauthenticated {
+				_ = stream.SetHeader(metadata.MD{"www-authenticate": {"Bearer"}})
+			}
+			return failed(stream, refused.Connect())
+		}
+		defer admitted.End()
+	}
+	in, err := only(stream)
+	if err != nil {
+		c.Unhandled(connect.Code(status.Code(err)))
+		return err
+	}
+	room := buffers.Get(answerSize)
+	out, err := g.guarded(c, method, serve, in, (*room)[:0])
+	in.Free()
+	c.Handled(err)
+	if err != nil {
+		buffers.Put(room)
+		return failed(stream, err)
+	}
+	*room = out
+	return stream.SendMsg(&frame{mem.BufferSlice{mem.NewBuffer(room, buffers)}})
+}
+
+// guarded makes a panic an error.
+func (g *grpcServer) guarded(ctx context.Context, method string, serve unary, in mem.BufferSlice, room []byte) (out []byte, err error) {
+	defer func() {
+		if thrown := recover(); thrown != nil {
+			err = g.owner.recovered(ctx, connect.Spec{Procedure: method}, nil, thrown)
+		}
+	}()
+	return serve(ctx, in, room)
+}
+
+// only reads the one message that there must be. It errs with a status.
+func only(stream grpc.ServerStream) (mem.BufferSlice, error) {
+	var in, more frame
+	if err := stream.RecvMsg(&in); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = status.Error(codes.Unimplemented, "unary request has zero messages")
+		}
+		return nil, err
+	}
+	err := stream.RecvMsg(&more)
+	if errors.Is(err, io.EOF) {
+		return in.data, nil
+	}
+	if err == nil {
+		more.data.Free()
+		err = status.Error(codes.Unimplemented, "unary request has multiple messages")
+	}
+	in.data.Free()
+	return nil, err
+}
+
+// failed is the status of an error, whose metadata goes into the trailer.
+func failed(stream grpc.ServerStream, err error) error {
+	var e *connect.Error
+	if !errors.As(err, &e) {
+		return status.Error(codeOfError(err), err.Error())
+	}
+	if md := fromHeader(e.Meta(), ""); len(md) > 0 {
+		stream.SetTrailer(md)
+	}
+	out := &spb.Status{Code: int32(e.Code()), Message: e.Message()}
+	for _, d := range e.Details() {
+		out.Details = append(out.Details, &anypb.Any{TypeUrl: "type.googleapis.com/" + d.Type(), Value: d.Bytes()})
+	}
+	return status.ErrorProto(out)
+}
+
+// codeOfError is the code of an error that has none.
+func codeOfError(err error) codes.Code {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return codes.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded
+	default:
+		return codes.Unknown
+	}
+}
+
+// scoreMessage is Score.
+func (m scoreMethods) scoreMessage(ctx context.Context, in mem.BufferSlice, out []byte) ([]byte, error) {
+	req := new(codec.ScoreRequest)
+	defer req.Release()
+	parts := make([][]byte, 0, 8)
+	for _, b := range in {
+		parts = append(parts, b.ReadOnlyData())
+	}
+	if err := (codec.Proto{}).UnmarshalParts(parts, req); err != nil {
+		return nil, invalid(err)
+	}
+	answer, err := m.score(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return encode(out, answer)
+}
+
+// scoreBatchMessage is ScoreBatch.
+func (m scoreMethods) scoreBatchMessage(ctx context.Context, in mem.BufferSlice, out []byte) ([]byte, error) {
+	req := new(codec.ScoreBatchRequest)
+	defer req.Release()
+	whole := in.MaterializeToBuffer(buffers)
+	err := codec.Proto{}.Unmarshal(whole.ReadOnlyData(), req)
+	whole.Free()
+	if err != nil {
+		return nil, invalid(err)
+	}
+	answer, err := m.service.ScoreBatch(ctx, connect.NewRequest(&req.ScoreBatchRequest))
+	if err != nil {
+		return nil, err
+	}
+	return encode(out, answer.Msg)
+}
+
+// invalid is the error of a message that cannot be read.
+func invalid(err error) error {
+	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("unmarshal message: %w", err))
+}
+
+func encode(out []byte, message any) ([]byte, error) {
+	out, err := codec.Proto{}.MarshalAppend(out, message)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInternal, fmt.Errorf("marshal message: %w", err))
+	}
+	return out, nil
+}
+
+// arrival is the context of a unary call from its headers on, with its own end.
+type arrival struct {
+	context.Context
+	cancel context.CancelFunc
+	header metadata.MD // in small letters, not to be changed
+}
+
+type arrivalKey struct{}
+
+// Value implements context.Context.
+func (a *arrival) Value(key any) any {
+	if key == (arrivalKey{}) {
+		return a
+	}
+	return a.Context.Value(key)
+}
+
+// call is what the guard is told of the call.
+func (a *arrival) call(method string) access.Call {
+	c := access.Call{Procedure: method, Authorization: a.header["authorization"]}
+	if p, ok := peer.FromContext(a); ok {
+		if p.Addr != nil {
+			c.Remote = p.Addr.String()
+		}
+		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+			c.TLS = &info.State
+		}
+	}
+	return c
+}
+
+// traceOf carries the trace that a caller says it has, if it says one.
+func traceOf(md metadata.MD) propagation.TextMapCarrier {
+	if len(md["traceparent"]) != 1 {
+		return nil
+	}
+	return propagation.MapCarrier{"traceparent": md["traceparent"][0], "tracestate": strings.Join(md["tracestate"], ",")}
+}
