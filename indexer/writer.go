@@ -33,8 +33,9 @@ type Writer struct {
 	wasPartial bool
 	unproven   atomic.Bool
 
-	mu     sync.Mutex      // guards ranks, closed and ill; taken before the stripe's
+	mu     sync.Mutex      // guards ranks, ceded, closed and ill; taken before the stripe's
 	ranks  map[int]*Ledger // of other ranks than the stream's
+	ceded  map[int]bool    // ranks that were given up by Cede; nil if none was
 	closed bool
 	ill    error // what Health noted last
 }
@@ -105,7 +106,7 @@ func (w *Writer) of(b *events.Batch) *Ledger {
 	}
 	src := w.src
 	src.Rank = b.Rank
-	if !w.closed && len(w.ranks) < maxWireRanks && b.Rank >= 0 {
+	if !w.closed && !w.ceded[b.Rank] && len(w.ranks) < maxWireRanks && b.Rank >= 0 {
 		if l, err := w.x.Open(src); err == nil {
 			l.doubt(DoubtHistory, w.partial.Load())
 			l.setState(events.State(w.main.fresh.state.Load()), nil)
@@ -118,6 +119,28 @@ func (w *Writer) of(b *events.Batch) *Ledger {
 	w.main.Reject(events.ReasonRankUnknown)
 	b.Events, b.Rejects = nil, nil
 	return w.main
+}
+
+// Cede gives up a rank beside the stream's own, for good: it has a stream of its own from now on. What batches that named it
+// have stored is dropped.
+func (w *Writer) Cede(rank int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ceded == nil {
+		w.ceded = make(map[int]bool)
+	}
+	w.ceded[rank] = true
+	if l, ok := w.ranks[rank]; ok {
+		delete(w.ranks, rank)
+		l.Close()
+	}
+}
+
+// Feeds says whether the books of l are this writer's.
+func (w *Writer) Feeds(l *Ledger) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return l == w.main || w.ranks[l.src.Rank] == l
 }
 
 func (w *Writer) each(do func(*Ledger)) {

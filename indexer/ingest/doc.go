@@ -17,6 +17,8 @@
 //     describes it otherwise.
 //  7. Of a source that is followed in a log, a snapshot has the books and the record up to which they are, as of one moment.
 //     Records up to that one change nothing once it is restored, and each one behind it is read, or its loss is told.
+//  8. A registration that fails changes nothing: whether every rank can be opened is looked at before any is dropped. A rank that
+//     is described has a stream of its own, and what the batches of another rank's stream say of it does not count.
 //
 // Concurrency: one goroutine per source with an endpoint, ended by Deregister, replacement or Close, which wait for it.
 // Lock order: Fleet.mu, then a source's push, then the index.

@@ -1,20 +1,15 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"reflect"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/kvscout/kvscout/events"
 	"github.com/kvscout/kvscout/events/discover"
 	"github.com/kvscout/kvscout/events/jetstream"
-	"github.com/kvscout/kvscout/events/poll"
 	"github.com/kvscout/kvscout/events/stream"
 	"github.com/kvscout/kvscout/indexer"
 )
@@ -25,7 +20,7 @@ var ErrTooMany = errors.New("too many workers")
 // ErrClosed is a call on a fleet that was closed.
 var ErrClosed = errors.New("fleet is closed")
 
-// ErrTaken is a source that another worker's batches have claimed.
+// ErrTaken is a source that something else than this fleet feeds, or a worker of a log that is known otherwise.
 var ErrTaken = errors.New("source is taken")
 
 // Options configures a Fleet. The zero value works.
@@ -88,7 +83,8 @@ type member struct {
 type source struct {
 	events.Source
 	writer *indexer.Writer
-	stream *stream.Stream      // nil without an endpoint, and for a polled one
+	run    Runner              // nil without an endpoint
+	stream *stream.Stream      // run, if it is by ZMQ
 	log    jetstream.Resumable // what it is shared with; nil if it is not
 	stop   context.CancelFunc
 	done   chan struct{} // closed when the stream's goroutine has ended; nil without an endpoint
@@ -138,135 +134,6 @@ func (f *Fleet) TopicMismatches() uint64 { return f.opts.Stream.Listeners.Mismat
 // RefusedConnections counts connections refused at bound ports: too many, from where none is allowed, or without a
 // handshake in time.
 func (f *Fleet) RefusedConnections() uint64 { return f.opts.Stream.Listeners.Refused() }
-
-// Register adds a worker and starts listening to it; an endpoint that cannot be reached is no error. The same
-// description again changes nothing. Another description of the same id replaces it: a rank that is described otherwise
-// drops what it held, the others keep it. The worker is the caller's from then on: discovery no longer changes it.
-// It errs with ErrWorker, ErrTooMany, ErrTaken or ErrClosed.
-func (f *Fleet) Register(w Worker) (replaced bool, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	replaced, err = f.registerLocked(w, false, nil)
-	if err == nil {
-		f.callLocked(f.workers[w.ID], nil)
-	}
-	return replaced, err
-}
-
-// register registers a worker whose sources go on from a snapshot where that has them.
-func (f *Fleet) register(w Worker, configured bool, from *restoring) (replaced bool, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.registerLocked(w, configured, from)
-}
-
-// registerLocked is register. Needs f.mu.
-func (f *Fleet) registerLocked(w Worker, configured bool, from *restoring) (replaced bool, err error) {
-	w, err = w.normalise()
-	if err != nil {
-		return false, err
-	}
-	if f.closed {
-		return false, ErrClosed
-	}
-	old, known := f.workers[w.ID]
-	if known && old.equal(w) {
-		return false, nil
-	}
-	if !known && len(f.workers) >= f.opts.MaxWorkers {
-		return false, fmt.Errorf("%w: %d", ErrTooMany, len(f.workers))
-	}
-	m := &member{Worker: w, configured: configured}
-	if known {
-		m.call = old.call
-		m.sources = old.keep(w.Sources)
-		f.dropLocked(old, old.without(m.sources))
-		m.ill = old.ill
-	}
-	for _, src := range w.Sources {
-		if slices.ContainsFunc(m.sources, func(s *source) bool { return s.Rank == src.Rank }) {
-			continue
-		}
-		s, err := f.open(src, w.Sources, from)
-		if err != nil {
-			f.dropLocked(m, m.sources)
-			f.publishLocked()
-			return known, err
-		}
-		s.writer.Health(m.ill)
-		m.sources = append(m.sources, s)
-	}
-	f.workers[w.ID] = m
-	f.publishLocked()
-	f.log.Info("worker registered", "worker", w.ID, "ranks", len(w.Sources), "model", w.Model, "replaced", known)
-	return known, nil
-}
-
-// keep is which of the member's sources another description of it leaves as they are.
-func (m *member) keep(described []events.Source) (same []*source) {
-	for _, s := range m.sources {
-		if slices.ContainsFunc(described, func(d events.Source) bool { return reflect.DeepEqual(d, s.Source) }) {
-			same = append(same, s)
-		}
-	}
-	return same
-}
-
-// without is the member's sources less these.
-func (m *member) without(these []*source) (rest []*source) {
-	for _, s := range m.sources {
-		if !slices.Contains(these, s) {
-			rest = append(rest, s)
-		}
-	}
-	return rest
-}
-
-// open opens a source, one of all of its worker, in the index and starts its stream.
-func (f *Fleet) open(src events.Source, all []events.Source, from *restoring) (*source, error) {
-	writer, err := f.index.NewWriter(src, f.opts.Limits)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %v", ErrTaken, err)
-	}
-	s := &source{Source: src, writer: writer, stop: func() {}}
-	f.log.Info("listening to source", "source", src.ID(), "model", src.Model, "engine", string(src.Engine),
-		"events", cmp.Or(src.Events, "pushed"), "replay", cmp.Or(src.Replay, "none"), "topic", src.Topic)
-	cursor, resumed := from.take(src, all, writer)
-	var sink events.Sink
-	if sink, s.log = f.shared(src, writer); resumed && s.log != nil {
-		s.log.Resume(from.note.life(), cursor)
-	}
-	if src.Events == "" {
-		s.feed = events.NewFeed(sink)
-		if resumed {
-			s.feed.Resume(cursor, writer.Proven)
-		}
-		return s, nil
-	}
-	run, err := Listen(src, sink, f.opts.Stream, f.opts.Limits, f.opts.Policy)
-	if err != nil {
-		writer.Close()
-		return nil, fmt.Errorf("%w: %w", ErrWorker, err)
-	}
-	s.stream, _ = run.(*stream.Stream)
-	if p, polled := run.(*poll.Poller); polled && resumed {
-		p.Resume(cursor, from.saved.Buffered)
-	} else if resumed {
-		s.stream.Resume(cursor, writer.Proven)
-	}
-	var ctx context.Context
-	ctx, s.stop = context.WithCancel(f.ctx)
-	s.done = make(chan struct{})
-	// Ended by s.stop or by Close; dropLocked waits on done, Close on wg.
-	f.wg.Go(func() {
-		defer close(s.done)
-		if err := run.Run(ctx); err != nil && ctx.Err() == nil {
-			f.log.Error("stream ended", "source", src.ID(), "error", err)
-			writer.State(events.StateStale, err)
-		}
-	})
-	return s, nil
-}
 
 // Deregister takes a worker out, or one rank of it. Once it has returned no lookup credits it. It says whether there
 // was such a worker or rank.
