@@ -65,7 +65,7 @@ func (o *serveOptions) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.sources, "source", nil, "event `SPEC` of one rank of a worker, as described above; may be repeated (default: none)")
 	f.DurationVar(&o.configPoll, "config-poll", discover.DefaultPoll, "how often the workers of the file, certificates and callers are read again; a file that is wrong changes nothing")
 	f.DurationVar(&o.workerRefresh, "worker-refresh", discover.DefaultRefresh, "how often workers with a url are asked about themselves")
-	f.StringArrayVar(&o.workerNetworks, "worker-network", nil, "`NETWORK` or address that workers with a url may be asked in, and polled in for events; may be repeated (default: all but link-local and metadata addresses)")
+	f.StringArrayVar(&o.workerNetworks, "worker-network", nil, "`NETWORK` or address that workers are in: nothing else is dialled for events or asked by a url; may be repeated (default: all but link-local and metadata addresses)")
 	f.StringArrayVar(&o.bindPeers, "bind-peer", nil, "`NETWORK` or address from which engines may dial endpoints that are bound; may be repeated (default: any)")
 	f.DurationVar(&o.healthEvery, "health-every", 0, "how often /health of workers with a url is asked; one that fails for stale-after scores 0 (default 0: never)")
 	o.kubernetes.register(f)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"strings"
 	"syscall"
 
@@ -67,6 +68,20 @@ func (p Policy) Check(addr netip.Addr) error {
 		}
 	}
 	return fmt.Errorf("%w: %s is in no allowed network", ErrRefused, addr)
+}
+
+// CheckEndpoint errs with ErrRefused if text, a URL or a ZMQ endpoint to dial, has an address for a host that must not be
+// reached. What a name stands for only Control can tell.
+func (p Policy) CheckEndpoint(text string) error {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil // it has no host; whoever uses it says what is wrong with it
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	if err != nil || wildcards[u.Hostname()] {
+		return nil
+	}
+	return p.Check(addr)
 }
 
 // Control is for net.Dialer: it sees the address that a name was resolved to, so that no name can lead elsewhere.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -73,4 +74,26 @@ func TestRule17_EndpointWithoutHandshake(t *testing.T) {
 			t.Errorf("%v, %v", d.states, d.whys)
 		}
 	})
+}
+
+// TestControl_Replay: the replay endpoint is not dialled where Control refuses it.
+func TestControl_Replay(t *testing.T) {
+	port, replay := freePort(t), freePort(t)
+	asked := make(chan string, 1)
+	o := quick()
+	o.Control = func(_, address string, _ syscall.RawConn) error {
+		select {
+		case asked <- address:
+		default:
+		}
+		return errors.New("refused")
+	}
+	d, _ := follow(t, source("tcp://*:"+port, "tcp://127.0.0.1:"+replay), o)
+	p := dialler(t, port, "kv")
+	p.Do("wait", nil)
+	if got, want := <-asked, "127.0.0.1:"+replay; got != want {
+		t.Errorf("asked for %s, want %s", got, want)
+	}
+	p.Do("publish", nil)
+	d.seen(t, "0=0:0", events.StateLive)
 }

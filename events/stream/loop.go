@@ -232,7 +232,7 @@ func (l *loop) ask(ctx context.Context, from, wants uint64, rebuild bool) {
 	ctx, l.cancel = context.WithCancel(ctx)
 	limit := int64(l.o.QueueBytes)
 	f := &fetch{
-		options: zmq.ReplayOptions{Endpoint: l.replay, IdleTimeout: l.o.ReplayIdle},
+		options: zmq.ReplayOptions{Endpoint: l.replay, IdleTimeout: l.o.ReplayIdle, Control: l.o.Control},
 		total:   l.o.ReplayTotal, slots: l.o.Replays, next: from, wants: wants,
 		out: make(chan reply, fetchReplies), limit: limit, room: semaphore.NewWeighted(limit),
 	}

@@ -47,6 +47,8 @@ type Options struct {
 	BackoffMin, BackoffMax time.Duration
 	// Peers are the networks from which engines may dial a bound endpoint; none means all.
 	Peers []netip.Prefix
+	// Control, if set, may refuse an address that is to be dialled, of either endpoint; see package zmq.
+	Control zmq.Control
 	// Replays limits the replays that run at once: one token each. Nil shares one of DefaultReplays in the process.
 	Replays chan struct{}
 	// Listeners finds the listener of an endpoint that is to be bound. Nil shares one registry in the process.
@@ -113,6 +115,6 @@ func (o Options) Validate() error {
 func (o Options) live(e events.Endpoint, topics ...string) zmq.Options {
 	return zmq.Options{
 		Endpoint: e, Topics: topics, Idle: o.Idle, BackoffMin: o.BackoffMin, BackoffMax: o.BackoffMax, Peers: o.Peers,
-		Logger: o.Logger,
+		Control: o.Control, Logger: o.Logger,
 	}
 }

@@ -19,7 +19,8 @@
 //  4. A peer that does not finish the handshake in time, or answers no heartbeat, loses its connection. It holds up
 //     nobody else.
 //  5. Dial never gives up before its context ends. Every connection subscribes anew.
-//  6. No function returns before its goroutines have ended.
+//  6. No TCP address is dialled that Control refuses, for the live stream or a replay, whatever name leads to it.
+//  7. No function returns before its goroutines have ended.
 //
 // Concurrency: Dial and Replay call back from the goroutine that called them. Listen calls back from one goroutine per
 // connection; see Handler. A handler that blocks stops the reading of its own connection only, so TCP slows the

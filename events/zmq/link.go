@@ -15,9 +15,12 @@ type link struct {
 	z *zmq4.Conn
 }
 
-// dial connects to addr and opens a link as a client.
+// dial connects to addr, if it may, and opens a link as a client.
 func dial(ctx context.Context, network, addr string, typ zmq4.SocketType, lim limits) (*link, error) {
 	d := net.Dialer{Timeout: lim.handshake}
+	if network != "unix" {
+		d.Control = lim.control
+	}
 	c, err := d.DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConnect, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"syscall"
 	"time"
 
 	"github.com/kvscout/kvscout/events"
@@ -51,6 +52,9 @@ var (
 	ErrTooManyBatches = errors.New("too many replayed batches")
 )
 
+// Control is the type of net.Dialer's Control.
+type Control = func(network, address string, c syscall.RawConn) error
+
 // Options say where and how to receive. Zero means the default of that name.
 type Options struct {
 	// Endpoint is dialled by Dial and bound by Listen.
@@ -69,6 +73,8 @@ type Options struct {
 	MaxConns int
 	// Peers are the networks from which Listen takes TCP connections; none means all.
 	Peers []netip.Prefix
+	// Control, if set, may refuse a TCP address before it is dialled, as that of net.Dialer: names are resolved by then.
+	Control Control
 	// MessageTime bounds the time from a message's first byte to its last.
 	MessageTime time.Duration
 	// Budget bounds unfinished messages over all connections; nil shares one of DefaultBudget in the process.
@@ -134,20 +140,21 @@ func (o Options) withDefaults() Options {
 func (o Options) limits() limits {
 	return limits{
 		frame: o.MaxFrame, frames: o.MaxFrames, message: o.MaxMessage,
-		idle: o.Idle, handshake: o.Handshake, probes: maxProbes, whole: o.MessageTime, budget: o.Budget,
+		idle: o.Idle, handshake: o.Handshake, probes: maxProbes, whole: o.MessageTime, budget: o.Budget, control: o.Control,
 	}.withDefaults()
 }
 
 // maxProbes is how many heartbeats may stay unanswered.
 const maxProbes = 2
 
-// limits bound one connection: bytes per frame, frames and bytes per message, times, unanswered probes; and budget all
-// of them.
+// limits bound one connection: bytes per frame, frames and bytes per message, times, unanswered probes; budget all of them;
+// and control where they lead.
 type limits struct {
 	frame, frames, message int
 	idle, handshake, whole time.Duration
 	probes                 int
 	budget                 *Budget
+	control                Control
 }
 
 func (l limits) withDefaults() limits {

@@ -20,6 +20,8 @@ type ReplayOptions struct {
 	// MaxFrame, MaxFrames, MaxMessage and Handshake are as in Options.
 	MaxFrame, MaxFrames, MaxMessage int
 	Handshake                       time.Duration
+	// Control is as in Options.
+	Control Control
 	// IdleTimeout is how long to wait for the next reply. Publishers answer between two batches and may take 0.1 s.
 	IdleTimeout time.Duration
 	// MaxBatches bounds the replies of one request.
@@ -74,7 +76,7 @@ func cause(ctx context.Context, err error) error {
 func (o ReplayOptions) limits() (limits, error) {
 	lim := limits{
 		frame: o.MaxFrame, frames: o.MaxFrames, message: o.MaxMessage,
-		idle: orDuration(o.IdleTimeout, DefaultIdleTimeout), handshake: o.Handshake,
+		idle: orDuration(o.IdleTimeout, DefaultIdleTimeout), handshake: o.Handshake, control: o.Control,
 	}.withDefaults()
 	if o.Endpoint.Address == "" || o.Endpoint.Bind {
 		return lim, fmt.Errorf("%w: replay endpoint %q cannot be dialled", ErrOptions, o.Endpoint.Address)

@@ -144,6 +144,10 @@ func TestRegisterWorker_Refuses(t *testing.T) {
 			s.EventEndpoint, s.ReplayEndpoint = "tcp://x:5", "tcp://x:6"
 			s.Ranks = 2
 		},
+		"metadata service": func(s *kvscoutv1.WorkerSpec) { s.EventEndpoint = "tcp://169.254.169.254:5557" },
+		"link-local replay": func(s *kvscoutv1.WorkerSpec) {
+			s.EventEndpoint, s.ReplayEndpoint = "tcp://127.0.0.1:5557", "tcp://[fe80::1]:5558"
+		},
 		"replay alone":           func(s *kvscoutv1.WorkerSpec) { s.ReplayEndpoint = "tcp://x:5" },
 		"hash format":            func(s *kvscoutv1.WorkerSpec) { s.HashFormat = "md5" },
 		"unpublished":            func(s *kvscoutv1.WorkerSpec) { s.Unpublished = []string{"everything"} },

@@ -30,7 +30,7 @@ type Options struct {
 	// Stream configures every ZMQ stream, Limits every decoder.
 	Stream stream.Options
 	Limits events.Limits
-	// Policy says which addresses may be asked by HTTP for events.
+	// Policy says which addresses may be dialled for events, by ZMQ and by HTTP.
 	Policy discover.Policy
 	// Log, when set, is where everything that the fleet hears is shared with replicas.
 	Log    Log

@@ -64,13 +64,15 @@ const (
 type IndexServiceClient interface {
 	// RegisterWorker starts listening to a worker. The same spec twice is the same as once. Another spec for a known id
 	// replaces it: what ranks that it describes otherwise held is dropped, and late messages of them are ignored; the other
-	// ranks keep what they hold. An endpoint that cannot be reached is no error: its source shows as connecting.
+	// ranks keep what they hold. An endpoint that cannot be reached is no error: its source shows as connecting. A call that
+	// fails changes nothing.
 	//
 	// A spec with a url that leaves event_endpoint, engine or model empty is filled in from what the worker there tells of
 	// itself. It is asked during the call, and then again now and then, until it is registered otherwise or deregistered: what it
 	// tells otherwise replaces it likewise. A question that fails later changes nothing.
 	//
-	// INVALID_ARGUMENT: BAD_WORKER (the message says what is wrong with the spec, or what neither it nor the worker tells).
+	// INVALID_ARGUMENT: BAD_WORKER (the message says what is wrong with the spec, or what neither it nor the worker tells; an
+	// endpoint may be at an address that is not allowed).
 	// RESOURCE_EXHAUSTED: TOO_MANY_WORKERS. FAILED_PRECONDITION: SOURCE_TAKEN (a rank of it is fed otherwise).
 	// UNAVAILABLE: WORKER_DOWN (it does not answer, not in a known form, or is where no worker may be asked; nothing changed).
 	RegisterWorker(context.Context, *connect.Request[v1.RegisterWorkerRequest]) (*connect.Response[v1.RegisterWorkerResponse], error)
@@ -266,13 +268,15 @@ func (c *indexServiceClient) Clear(ctx context.Context, req *connect.Request[v1.
 type IndexServiceHandler interface {
 	// RegisterWorker starts listening to a worker. The same spec twice is the same as once. Another spec for a known id
 	// replaces it: what ranks that it describes otherwise held is dropped, and late messages of them are ignored; the other
-	// ranks keep what they hold. An endpoint that cannot be reached is no error: its source shows as connecting.
+	// ranks keep what they hold. An endpoint that cannot be reached is no error: its source shows as connecting. A call that
+	// fails changes nothing.
 	//
 	// A spec with a url that leaves event_endpoint, engine or model empty is filled in from what the worker there tells of
 	// itself. It is asked during the call, and then again now and then, until it is registered otherwise or deregistered: what it
 	// tells otherwise replaces it likewise. A question that fails later changes nothing.
 	//
-	// INVALID_ARGUMENT: BAD_WORKER (the message says what is wrong with the spec, or what neither it nor the worker tells).
+	// INVALID_ARGUMENT: BAD_WORKER (the message says what is wrong with the spec, or what neither it nor the worker tells; an
+	// endpoint may be at an address that is not allowed).
 	// RESOURCE_EXHAUSTED: TOO_MANY_WORKERS. FAILED_PRECONDITION: SOURCE_TAKEN (a rank of it is fed otherwise).
 	// UNAVAILABLE: WORKER_DOWN (it does not answer, not in a known form, or is where no worker may be asked; nothing changed).
 	RegisterWorker(context.Context, *connect.Request[v1.RegisterWorkerRequest]) (*connect.Response[v1.RegisterWorkerResponse], error)
