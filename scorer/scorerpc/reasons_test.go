@@ -180,6 +180,16 @@ func TestScore_NoRenderer(t *testing.T) {
 	wantReason(t, err, connect.CodeFailedPrecondition, "NO_RENDERER")
 }
 
+// Tokens for which their renderer does not vouch are no tokens: trtllm-render says so when the engine may run others.
+func TestScore_RendererDoesNotVouch(t *testing.T) {
+	renderer := new(fakeVLLM).renderer(t, `{"schema_version":1,"fingerprint":{"digest":"9f86"},"token_ids":[1],"tokens_trusted":false,"untrusted_reason":"named_tool_choice"}`,
+		func(o *render.Options) { o.Protocol = render.ProtocolTRTLLM })
+	r := start(t, scorerpc.Options{Renderer: renderer})
+	r.worker(t, "w0", "m", events.EngineVLLM)
+	_, err := r.Score(t.Context(), connect.NewRequest(&kvscoutv1.ScoreRequest{HttpRequest: chat(`{}`)}))
+	wantReason(t, err, connect.CodeFailedPrecondition, "RENDER_NOT_TRUSTED")
+}
+
 func TestScore_NotReady(t *testing.T) {
 	r := start(t, scorerpc.Options{Ready: func() bool { return false }})
 	_, err := r.Score(t.Context(), connect.NewRequest(&kvscoutv1.ScoreRequest{}))

@@ -134,12 +134,15 @@ func secretRequests(t testing.TB, workerURL string) []secretRequest {
 		{method: "kvscout.v1.RenderService/Render", body: with(obj{"model": "m"}, http("/v1/chat/completions", chat))},
 		report("ReportRouted", obj{"prompt": prompt}), report("ReportRouted", obj{"scoreId": "none"}),
 		report("ReportOutcome", obj{"scoreId": "none", "promptTokens": 9, "cachedTokens": 4}),
-		{method: inspectMethod, body: obj{"prompt": prompt}, quotes: true},
+		{method: inspectMethod, body: obj{"prompt": prompt}},
 		{method: inspectMethod, body: obj{"prompt": with(prompt, obj{"model": "trt"})}},
-		{method: "kvscout.v1.IndexService/Dump", body: obj{"worker": obj{"workerId": "s0"}}, quotes: true},
+		{method: "kvscout.v1.IndexService/Dump", body: obj{"worker": obj{"workerId": "s0"}}},
 		{method: "kvscout.v1.IndexService/Clear", body: obj{"namespace": obj{"model": "m", "cacheSalt": markSalt}}},
 		{method: "kvscout.v1.IndexService/Clear", body: obj{"namespace": obj{"model": "none", "cacheSalt": markSalt, "adapter": ""}}},
 		{method: listMethod, body: obj{}}, {method: statsMethod, body: obj{}},
+		{method: "kvscout.v1.IndexService/StreamStats", body: obj{"interval": "-1s"}}, // a good one would not end
+		{method: "kvscout.v1.IndexService/ResetWorker", body: obj{"workerId": "s0"}},
+		{method: "kvscout.v1.IndexService/DeregisterWorker", body: obj{"workerId": "s0", "rank": 9}},
 		{method: "kvscout.v1.NoService/" + "Score", body: obj{"cacheSalt": markSalt}},
 	}
 }

@@ -17,6 +17,9 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
 	"github.com/kvscout/kvscout/test/testlog"
 	"github.com/kvscout/kvscout/test/testport"
 )
@@ -106,6 +109,29 @@ func TestSecrets_ScanFindsThem(t *testing.T) {
 	}
 	if found := leaks("level=INFO msg=serving 127.0.0.1:1912 version 191283746"); len(found) > 0 {
 		t.Errorf("found %v", found)
+	}
+}
+
+// Every method is sent secrets: one that is new has to be added to the requests.
+func TestSecrets_EveryMethod(t *testing.T) {
+	t.Parallel()
+	sent := make(map[string]bool)
+	for _, r := range secretRequests(t, "http://127.0.0.1:1") {
+		sent[r.method] = true
+	}
+	protoregistry.GlobalFiles.RangeFilesByPackage("kvscout.v1", func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			service := file.Services().Get(i)
+			for j := range service.Methods().Len() {
+				if name := string(service.FullName()) + "/" + string(service.Methods().Get(j).Name()); !sent[name] {
+					t.Errorf("no request for %s", name)
+				}
+			}
+		}
+		return true
+	})
+	if len(sent) < 16 {
+		t.Errorf("only %d methods", len(sent))
 	}
 }
 

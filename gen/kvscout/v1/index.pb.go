@@ -387,8 +387,9 @@ type SourceStatus struct {
 	// This rank's own endpoint. Empty: events arrive by Publish.
 	EventEndpoint string `protobuf:"bytes,2,opt,name=event_endpoint,json=eventEndpoint,proto3" json:"event_endpoint,omitempty"`
 	// This rank's own endpoint. Empty: none.
-	ReplayEndpoint string     `protobuf:"bytes,3,opt,name=replay_endpoint,json=replayEndpoint,proto3" json:"replay_endpoint,omitempty"`
-	Freshness      *Freshness `protobuf:"bytes,4,opt,name=freshness,proto3" json:"freshness,omitempty"`
+	ReplayEndpoint string `protobuf:"bytes,3,opt,name=replay_endpoint,json=replayEndpoint,proto3" json:"replay_endpoint,omitempty"`
+	// State of the stream, its last number and how old that is.
+	Freshness *Freshness `protobuf:"bytes,4,opt,name=freshness,proto3" json:"freshness,omitempty"`
 	// The fault behind a state that is not live, for people. Empty: none.
 	Error string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
 	// True: every block the engine holds was announced to us, so that a miss is a fact. False: it may hold more.
@@ -527,8 +528,9 @@ func (x *RegisterWorkerRequest) GetWorker() *WorkerSpec {
 
 // RegisterWorkerResponse is the worker as ListWorkers shows it.
 type RegisterWorkerResponse struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Worker *Worker                `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As it is now.
+	Worker *Worker `protobuf:"bytes,1,opt,name=worker,proto3" json:"worker,omitempty"`
 	// True: another spec of this id was replaced, and ranks described otherwise dropped their blocks. False: the id was new, or
 	// the spec the same.
 	Replaced      bool `protobuf:"varint,2,opt,name=replaced,proto3" json:"replaced,omitempty"`
@@ -839,8 +841,9 @@ func (x *ListWorkersRequest) GetRole() Role {
 
 // ListWorkersResponse lists workers by id.
 type ListWorkersResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Workers       []*Worker              `protobuf:"bytes,1,rep,name=workers,proto3" json:"workers,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty: none is registered, or none fits.
+	Workers       []*Worker `protobuf:"bytes,1,rep,name=workers,proto3" json:"workers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -921,8 +924,9 @@ func (*GetStatsRequest) Descriptor() ([]byte, []int) {
 
 // GetStatsResponse carries the counters.
 type GetStatsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Stats         *Stats                 `protobuf:"bytes,1,opt,name=stats,proto3" json:"stats,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Never absent.
+	Stats         *Stats `protobuf:"bytes,1,opt,name=stats,proto3" json:"stats,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1012,8 +1016,9 @@ func (x *StreamStatsRequest) GetInterval() *durationpb.Duration {
 
 // StreamStatsResponse carries the counters, as of one moment each.
 type StreamStatsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Stats         *Stats                 `protobuf:"bytes,1,opt,name=stats,proto3" json:"stats,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Never absent.
+	Stats         *Stats `protobuf:"bytes,1,opt,name=stats,proto3" json:"stats,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1078,7 +1083,8 @@ type Stats struct {
 	TopicMismatches uint64 `protobuf:"varint,8,opt,name=topic_mismatches,json=topicMismatches,proto3" json:"topic_mismatches,omitempty"`
 	// One per worker and rank, in order.
 	Sources []*SourceStats `protobuf:"bytes,9,rep,name=sources,proto3" json:"sources,omitempty"`
-	Score   *ScoreStats    `protobuf:"bytes,10,opt,name=score,proto3" json:"score,omitempty"`
+	// What became of calls of ScoreService. Absent: the process serves none, as one that embeds the index alone.
+	Score *ScoreStats `protobuf:"bytes,10,opt,name=score,proto3" json:"score,omitempty"`
 	// Connections refused at bound ports: too many, from where none is allowed, or no handshake in time. 0: none.
 	RefusedConnections uint64 `protobuf:"varint,20,opt,name=refused_connections,json=refusedConnections,proto3" json:"refused_connections,omitempty"`
 	// Absent: the server discovers nothing.
@@ -1282,8 +1288,9 @@ type AccessStats struct {
 	Calls uint64 `protobuf:"varint,2,opt,name=calls,proto3" json:"calls,omitempty"`
 	// Callers whose calls are counted apart; of many those seen last. 0: no limit is by caller.
 	Callers uint32 `protobuf:"varint,3,opt,name=callers,proto3" json:"callers,omitempty"`
-	// Connections open now, and those closed at once because there were too many.
-	Connections        uint64 `protobuf:"varint,4,opt,name=connections,proto3" json:"connections,omitempty"`
+	// Connections open now.
+	Connections uint64 `protobuf:"varint,4,opt,name=connections,proto3" json:"connections,omitempty"`
+	// Connections closed at once because there were too many.
 	RefusedConnections uint64 `protobuf:"varint,5,opt,name=refused_connections,json=refusedConnections,proto3" json:"refused_connections,omitempty"`
 	// Connections whose TLS handshake failed.
 	FailedHandshakes uint64 `protobuf:"varint,6,opt,name=failed_handshakes,json=failedHandshakes,proto3" json:"failed_handshakes,omitempty"`
@@ -1386,8 +1393,9 @@ type AccessFileStats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "tls" or "callers".
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Times that it was read and used, and that it was wrong and changed nothing.
-	Loads    uint64 `protobuf:"varint,2,opt,name=loads,proto3" json:"loads,omitempty"`
+	// Times that it was read and used.
+	Loads uint64 `protobuf:"varint,2,opt,name=loads,proto3" json:"loads,omitempty"`
+	// Times that it was wrong and changed nothing.
 	Failures uint64 `protobuf:"varint,3,opt,name=failures,proto3" json:"failures,omitempty"`
 	// The last failure, for people. Empty: it was read without fault since.
 	Error         string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
@@ -1460,8 +1468,9 @@ type DiscoveryStats struct {
 	Discoverers []*DiscovererStats `protobuf:"bytes,1,rep,name=discoverers,proto3" json:"discoverers,omitempty"`
 	// Workers that are named and cannot be listened to yet.
 	Pending []*PendingWorker `protobuf:"bytes,2,rep,name=pending,proto3" json:"pending,omitempty"`
-	// Times that workers were asked about themselves, and those that brought nothing.
-	Asked         uint64 `protobuf:"varint,3,opt,name=asked,proto3" json:"asked,omitempty"`
+	// Times that workers were asked about themselves.
+	Asked uint64 `protobuf:"varint,3,opt,name=asked,proto3" json:"asked,omitempty"`
+	// Those of them that brought nothing.
 	AskFailures   uint64 `protobuf:"varint,4,opt,name=ask_failures,json=askFailures,proto3" json:"ask_failures,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1532,8 +1541,9 @@ type DiscovererStats struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Workers that it names now.
 	Workers uint32 `protobuf:"varint,2,opt,name=workers,proto3" json:"workers,omitempty"`
-	// Whole lists that it brought, and failures. A failure changes nothing.
-	Reports  uint64 `protobuf:"varint,3,opt,name=reports,proto3" json:"reports,omitempty"`
+	// Whole lists that it brought.
+	Reports uint64 `protobuf:"varint,3,opt,name=reports,proto3" json:"reports,omitempty"`
+	// Times that it failed. A failure changes nothing.
 	Failures uint64 `protobuf:"varint,4,opt,name=failures,proto3" json:"failures,omitempty"`
 	// The last failure, for people. Empty: a list came since.
 	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
@@ -1608,8 +1618,9 @@ func (x *DiscovererStats) GetError() string {
 
 // PendingWorker is a worker that is not listened to.
 type PendingWorker struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	WorkerId string                 `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id by which it was named.
+	WorkerId string `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
 	// For people.
 	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1804,24 +1815,29 @@ type SnapshotStats struct {
 	Outcome string `protobuf:"bytes,1,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	// Why the file was refused. Empty: it was not.
 	Error string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
-	// Sources that went on from the file, and workers of RegisterWorker that were registered again from it.
+	// Sources that went on from the file.
 	RestoredSources uint32 `protobuf:"varint,3,opt,name=restored_sources,json=restoredSources,proto3" json:"restored_sources,omitempty"`
+	// Workers of RegisterWorker that were registered again from it.
 	RestoredWorkers uint32 `protobuf:"varint,4,opt,name=restored_workers,json=restoredWorkers,proto3" json:"restored_workers,omitempty"`
 	// Sources of the file that did not, by reason: "not_configured" (any more), "changed" (described otherwise now), "refused",
 	// "log" (came from a log in NATS that is another one now, or not followed any more).
 	DroppedSources map[string]uint64 `protobuf:"bytes,5,rep,name=dropped_sources,json=droppedSources,proto3" json:"dropped_sources,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// How old the file was. Absent: none was restored.
 	RestoredAge *durationpb.Duration `protobuf:"bytes,6,opt,name=restored_age,json=restoredAge,proto3" json:"restored_age,omitempty"`
-	// Files written, and writes that failed, by reason: "no_space", "permission", "no_directory", "io".
-	Saves    uint64            `protobuf:"varint,7,opt,name=saves,proto3" json:"saves,omitempty"`
+	// Files written.
+	Saves uint64 `protobuf:"varint,7,opt,name=saves,proto3" json:"saves,omitempty"`
+	// Writes that failed, by reason: "no_space", "permission", "no_directory", "io". Reasons that never occurred are left out.
 	Failures map[string]uint64 `protobuf:"bytes,8,rep,name=failures,proto3" json:"failures,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// Of the last file written: its age (absent: none was), how long writing took, bytes, sources in it, and sources left out
-	// because there is nothing to go on from, they are polled, or their description is too long.
-	LastAge       *durationpb.Duration `protobuf:"bytes,9,opt,name=last_age,json=lastAge,proto3" json:"last_age,omitempty"`
-	LastTook      *durationpb.Duration `protobuf:"bytes,10,opt,name=last_took,json=lastTook,proto3" json:"last_took,omitempty"`
-	LastBytes     uint64               `protobuf:"varint,11,opt,name=last_bytes,json=lastBytes,proto3" json:"last_bytes,omitempty"`
-	LastSources   uint32               `protobuf:"varint,12,opt,name=last_sources,json=lastSources,proto3" json:"last_sources,omitempty"`
-	LastSkipped   uint32               `protobuf:"varint,13,opt,name=last_skipped,json=lastSkipped,proto3" json:"last_skipped,omitempty"`
+	// Age of the last file written. Absent: none was.
+	LastAge *durationpb.Duration `protobuf:"bytes,9,opt,name=last_age,json=lastAge,proto3" json:"last_age,omitempty"`
+	// How long writing it took. Absent: none was written.
+	LastTook *durationpb.Duration `protobuf:"bytes,10,opt,name=last_took,json=lastTook,proto3" json:"last_took,omitempty"`
+	// Its size.
+	LastBytes uint64 `protobuf:"varint,11,opt,name=last_bytes,json=lastBytes,proto3" json:"last_bytes,omitempty"`
+	// Sources in it.
+	LastSources uint32 `protobuf:"varint,12,opt,name=last_sources,json=lastSources,proto3" json:"last_sources,omitempty"`
+	// Sources left out of it because there is nothing to go on from, they are polled, or their description is too long.
+	LastSkipped   uint32 `protobuf:"varint,13,opt,name=last_skipped,json=lastSkipped,proto3" json:"last_skipped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2023,13 +2039,15 @@ func (x *LogStats) GetReconnects() uint64 {
 // LogIngestStats counts what went into the log.
 type LogIngestStats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Records stored, and records that another server had stored already.
-	Stored     uint64 `protobuf:"varint,1,opt,name=stored,proto3" json:"stored,omitempty"`
+	// Records stored.
+	Stored uint64 `protobuf:"varint,1,opt,name=stored,proto3" json:"stored,omitempty"`
+	// Records that another server had stored already.
 	Duplicates uint64 `protobuf:"varint,2,opt,name=duplicates,proto3" json:"duplicates,omitempty"`
 	// Attempts that failed and were made again.
 	Failures uint64 `protobuf:"varint,3,opt,name=failures,proto3" json:"failures,omitempty"`
-	// Messages that did not fit the queue, and records larger than NATS takes. Each is a gap for replicas.
+	// Messages that did not fit the queue. Each is a gap for replicas.
 	Dropped uint64 `protobuf:"varint,4,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	// Records larger than NATS takes. Each is a gap for replicas.
 	Refused uint64 `protobuf:"varint,5,opt,name=refused,proto3" json:"refused,omitempty"`
 	// Bytes that wait to be stored.
 	WaitingBytes  uint64 `protobuf:"varint,6,opt,name=waiting_bytes,json=waitingBytes,proto3" json:"waiting_bytes,omitempty"`
@@ -2112,19 +2130,22 @@ func (x *LogIngestStats) GetWaitingBytes() uint64 {
 // LogReplicaStats says how far the log has been read.
 type LogReplicaStats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Records read, and their bytes.
+	// Records read.
 	Records uint64 `protobuf:"varint,1,opt,name=records,proto3" json:"records,omitempty"`
-	Bytes   uint64 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	// Records that could not be read, and records of workers that were not described yet or are this server's own.
-	Bad     uint64 `protobuf:"varint,3,opt,name=bad,proto3" json:"bad,omitempty"`
+	// Bytes of the records read.
+	Bytes uint64 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// Records that could not be read.
+	Bad uint64 `protobuf:"varint,3,opt,name=bad,proto3" json:"bad,omitempty"`
+	// Records of workers that were not described yet, or are this server's own.
 	Unknown uint64 `protobuf:"varint,4,opt,name=unknown,proto3" json:"unknown,omitempty"`
 	// Records that retention took from the log before they were read. Sources that lost some say gap.
 	Trimmed uint64 `protobuf:"varint,5,opt,name=trimmed,proto3" json:"trimmed,omitempty"`
 	// Descriptions of a worker that differ from another server's.
 	Conflicts uint64 `protobuf:"varint,6,opt,name=conflicts,proto3" json:"conflicts,omitempty"`
-	// Number of the last record read, and records behind it.
+	// Number of the last record read. 0: none yet.
 	Sequence uint64 `protobuf:"varint,7,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	Pending  uint64 `protobuf:"varint,8,opt,name=pending,proto3" json:"pending,omitempty"`
+	// Records behind it in the log.
+	Pending uint64 `protobuf:"varint,8,opt,name=pending,proto3" json:"pending,omitempty"`
 	// How long ago the last record read was stored. 0: nothing is pending.
 	Lag *durationpb.Duration `protobuf:"bytes,9,opt,name=lag,proto3" json:"lag,omitempty"`
 	// Answers are older than they should be: every source from the log is replaying.
@@ -2236,7 +2257,8 @@ func (x *LogReplicaStats) GetBehind() bool {
 // Readiness says whether the service is ready, and what keeps it from being so.
 type Readiness struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	State ServiceState           `protobuf:"varint,1,opt,name=state,proto3,enum=kvscout.v1.ServiceState" json:"state,omitempty"`
+	// Never unspecified.
+	State ServiceState `protobuf:"varint,1,opt,name=state,proto3,enum=kvscout.v1.ServiceState" json:"state,omitempty"`
 	// Configured sources that are still waited for, as worker/rank. Empty: none.
 	Waiting []string `protobuf:"bytes,2,rep,name=waiting,proto3" json:"waiting,omitempty"`
 	// Sources that are not live, as worker/rank. At most 256 are named. Empty: none.
@@ -2307,10 +2329,12 @@ func (x *Readiness) GetFlagged() []string {
 
 // SourceStats counts what one source did.
 type SourceStats struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	WorkerId string                 `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of its worker.
+	WorkerId string `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
 	// Data-parallel rank, from 0.
-	Rank      uint32     `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
+	Rank uint32 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
+	// As in SourceStatus.
 	Freshness *Freshness `protobuf:"bytes,3,opt,name=freshness,proto3" json:"freshness,omitempty"`
 	// As in SourceStatus.
 	HistoryComplete bool `protobuf:"varint,4,opt,name=history_complete,json=historyComplete,proto3" json:"history_complete,omitempty"`
@@ -2320,9 +2344,11 @@ type SourceStats struct {
 	Bytes uint64 `protobuf:"varint,6,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	// Batches applied.
 	Batches uint64 `protobuf:"varint,7,opt,name=batches,proto3" json:"batches,omitempty"`
-	// Events applied: stores, removals, clears (of one tier or all).
-	StoredEvents  uint64 `protobuf:"varint,8,opt,name=stored_events,json=storedEvents,proto3" json:"stored_events,omitempty"`
+	// Stores applied.
+	StoredEvents uint64 `protobuf:"varint,8,opt,name=stored_events,json=storedEvents,proto3" json:"stored_events,omitempty"`
+	// Removals applied.
 	RemovedEvents uint64 `protobuf:"varint,9,opt,name=removed_events,json=removedEvents,proto3" json:"removed_events,omitempty"`
+	// Clears applied, of one tier or all.
 	ClearedEvents uint64 `protobuf:"varint,10,opt,name=cleared_events,json=clearedEvents,proto3" json:"cleared_events,omitempty"`
 	// Batches that came by replay.
 	ReplayedBatches uint64 `protobuf:"varint,11,opt,name=replayed_batches,json=replayedBatches,proto3" json:"replayed_batches,omitempty"`
@@ -2586,7 +2612,8 @@ func (x *SourceStats) GetError() string {
 // TierBlocks counts blocks on a tier.
 type TierBlocks struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Tier  Tier                   `protobuf:"varint,1,opt,name=tier,proto3,enum=kvscout.v1.Tier" json:"tier,omitempty"`
+	// Never unspecified.
+	Tier Tier `protobuf:"varint,1,opt,name=tier,proto3,enum=kvscout.v1.Tier" json:"tier,omitempty"`
 	// Never 0.
 	Blocks        uint64 `protobuf:"varint,2,opt,name=blocks,proto3" json:"blocks,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2644,20 +2671,24 @@ type ScoreStats struct {
 	Requests uint64 `protobuf:"varint,1,opt,name=requests,proto3" json:"requests,omitempty"`
 	// Calls that ended in an error, by reason ("UNKNOWN_MODEL", ...). Reasons that never occurred are left out.
 	Errors map[string]uint64 `protobuf:"bytes,2,rep,name=errors,proto3" json:"errors,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	// Calls of ReportRouted that credited something, of which so many still wait; those that ended because events
-	// confirmed them, their time to live passed, or the source restarted or left.
-	Routed          uint64 `protobuf:"varint,50,opt,name=routed,proto3" json:"routed,omitempty"`
-	RoutedWaiting   uint64 `protobuf:"varint,51,opt,name=routed_waiting,json=routedWaiting,proto3" json:"routed_waiting,omitempty"`
+	// Calls of ReportRouted that credited something.
+	Routed uint64 `protobuf:"varint,50,opt,name=routed,proto3" json:"routed,omitempty"`
+	// Credits of them that wait now to be confirmed.
+	RoutedWaiting uint64 `protobuf:"varint,51,opt,name=routed_waiting,json=routedWaiting,proto3" json:"routed_waiting,omitempty"`
+	// Credits that ended because events confirmed them.
 	RoutedConfirmed uint64 `protobuf:"varint,52,opt,name=routed_confirmed,json=routedConfirmed,proto3" json:"routed_confirmed,omitempty"`
-	RoutedExpired   uint64 `protobuf:"varint,53,opt,name=routed_expired,json=routedExpired,proto3" json:"routed_expired,omitempty"`
-	RoutedDropped   uint64 `protobuf:"varint,54,opt,name=routed_dropped,json=routedDropped,proto3" json:"routed_dropped,omitempty"`
+	// Credits that ended because their time to live had passed.
+	RoutedExpired uint64 `protobuf:"varint,53,opt,name=routed_expired,json=routedExpired,proto3" json:"routed_expired,omitempty"`
+	// Credits that ended because the source restarted or left.
+	RoutedDropped uint64 `protobuf:"varint,54,opt,name=routed_dropped,json=routedDropped,proto3" json:"routed_dropped,omitempty"`
 	// Answers kept for reports now.
 	Remembered uint64 `protobuf:"varint,55,opt,name=remembered,proto3" json:"remembered,omitempty"`
 	// How long the requests of Score, ScoreBatch and ScoreStream took that were answered without an error: from their being
 	// read to the answer's being ready to be sent. A wait for the renderer is in it, the network is not.
 	Latency *LatencyStats `protobuf:"bytes,60,opt,name=latency,proto3" json:"latency,omitempty"`
-	// Requests of these and calls of Render under way now, and the most that may be.
-	InFlight      uint32 `protobuf:"varint,61,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	// Requests of these and calls of Render under way now.
+	InFlight uint32 `protobuf:"varint,61,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	// The most that may be under way.
 	MaxInFlight   uint32 `protobuf:"varint,62,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2837,8 +2868,9 @@ func (x *LatencyStats) GetBuckets() []*LatencyBucket {
 // LatencyBucket counts the durations of one range.
 type LatencyBucket struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The range in seconds: from lower_seconds on and below upper_seconds. An upper_seconds of 0: there is no upper end.
+	// Where the range begins, in seconds, itself included.
 	LowerSeconds float64 `protobuf:"fixed64,1,opt,name=lower_seconds,json=lowerSeconds,proto3" json:"lower_seconds,omitempty"`
+	// Where it ends, in seconds, itself left out. 0: there is no end.
 	UpperSeconds float64 `protobuf:"fixed64,2,opt,name=upper_seconds,json=upperSeconds,proto3" json:"upper_seconds,omitempty"`
 	// Never 0.
 	Count         uint64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
@@ -2899,9 +2931,11 @@ func (x *LatencyBucket) GetCount() uint64 {
 
 // InspectRequest asks about a prompt or about a worker: exactly one is set.
 type InspectRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Prompt        *PromptTarget          `protobuf:"bytes,1,opt,name=prompt,proto3" json:"prompt,omitempty"`
-	Worker        *WorkerTarget          `protobuf:"bytes,2,opt,name=worker,proto3" json:"worker,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Who holds this prompt? Absent: worker is asked for.
+	Prompt *PromptTarget `protobuf:"bytes,1,opt,name=prompt,proto3" json:"prompt,omitempty"`
+	// What does this worker hold? Absent: prompt is asked for.
+	Worker        *WorkerTarget `protobuf:"bytes,2,opt,name=worker,proto3" json:"worker,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2955,8 +2989,9 @@ type PromptTarget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Served model name. Empty: the only model known.
 	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
-	// Of tokens and block_hashes exactly one is set.
-	Tokens      *Tokens      `protobuf:"bytes,2,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// Its token ids. Of tokens and block_hashes exactly one is set.
+	Tokens *Tokens `protobuf:"bytes,2,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// Its block keys.
 	BlockHashes *BlockHashes `protobuf:"bytes,3,opt,name=block_hashes,json=blockHashes,proto3" json:"block_hashes,omitempty"`
 	// Multimodal items of tokens, in prompt order. Empty: none.
 	Features []*Feature `protobuf:"bytes,4,rep,name=features,proto3" json:"features,omitempty"`
@@ -3225,16 +3260,19 @@ func (x *PromptHolders) GetHolders() []*PromptHolder {
 
 // PromptHolder is what one source holds of a prompt.
 type PromptHolder struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	WorkerId string                 `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the worker that holds it.
+	WorkerId string `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
 	// Data-parallel rank, from 0.
 	Rank uint32 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
 	// Tokens per block of the runs.
 	BlockSize uint32 `protobuf:"varint,3,opt,name=block_size,json=blockSize,proto3" json:"block_size,omitempty"`
 	// The match from block 0 on, without a hole: each run goes on where the one before ended, on a slower tier.
-	Runs          []*BlockRun `protobuf:"bytes,4,rep,name=runs,proto3" json:"runs,omitempty"`
-	Freshness     *Freshness  `protobuf:"bytes,5,opt,name=freshness,proto3" json:"freshness,omitempty"`
-	Bound         *Bound      `protobuf:"bytes,6,opt,name=bound,proto3" json:"bound,omitempty"`
+	Runs []*BlockRun `protobuf:"bytes,4,rep,name=runs,proto3" json:"runs,omitempty"`
+	// State of the source behind the runs.
+	Freshness *Freshness `protobuf:"bytes,5,opt,name=freshness,proto3" json:"freshness,omitempty"`
+	// Whether the runs are facts.
+	Bound         *Bound `protobuf:"bytes,6,opt,name=bound,proto3" json:"bound,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3378,7 +3416,8 @@ func (x *BlockRun) GetBlocks() uint32 {
 // SourceInspection is the state of one rank of a worker.
 type SourceInspection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Stats *SourceStats           `protobuf:"bytes,1,opt,name=stats,proto3" json:"stats,omitempty"`
+	// Its counters.
+	Stats *SourceStats `protobuf:"bytes,1,opt,name=stats,proto3" json:"stats,omitempty"`
 	// The scopes in which it holds blocks, those with the most blocks first.
 	Scopes []*ScopeStats `protobuf:"bytes,2,rep,name=scopes,proto3" json:"scopes,omitempty"`
 	// Scopes left out of the list because there are too many. 0: the list is whole.
@@ -3441,7 +3480,8 @@ func (x *SourceInspection) GetScopesOmitted() uint32 {
 // ScopeStats counts what a source holds in one scope. Salts are secrets: scopes that differ only in them look alike.
 type ScopeStats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Model string                 `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
+	// Served model name.
+	Model string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
 	// Tokens per block.
 	BlockSize uint32 `protobuf:"varint,2,opt,name=block_size,json=blockSize,proto3" json:"block_size,omitempty"`
 	// Name of the LoRA adapter. Empty: none.
@@ -3759,9 +3799,11 @@ func (x *PublishResponse) GetNextSequence() uint64 {
 
 // SequenceRange is a run of sequence numbers, both ends included.
 type SequenceRange struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	First         uint64                 `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`
-	Last          uint64                 `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The first that was skipped.
+	First uint64 `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`
+	// The last that was skipped.
+	Last          uint64 `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3859,10 +3901,12 @@ func (x *DumpRequest) GetWorker() *WorkerTarget {
 // DumpResponse is a part of what one source holds. A source comes in several when it holds more than 4,096 blocks, and
 // in one without blocks when it holds none.
 type DumpResponse struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	WorkerId string                 `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of its worker.
+	WorkerId string `protobuf:"bytes,1,opt,name=worker_id,json=workerId,proto3" json:"worker_id,omitempty"`
 	// Data-parallel rank, from 0.
-	Rank      uint32     `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
+	Rank uint32 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
+	// As in SourceStatus.
 	Freshness *Freshness `protobuf:"bytes,3,opt,name=freshness,proto3" json:"freshness,omitempty"`
 	// As in SourceStatus.
 	HistoryComplete bool `protobuf:"varint,4,opt,name=history_complete,json=historyComplete,proto3" json:"history_complete,omitempty"`

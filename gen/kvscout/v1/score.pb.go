@@ -357,12 +357,17 @@ func (x *HttpRequest) GetHeaders() map[string]string {
 // TierWeights is what a token is worth by the fastest tier that holds it, each 0 to 1. Absent: the server's own weight
 // (device 1, host 0.75, disk 0.25, shared 0.25, unknown 0 unless configured). 0: worth nothing.
 type TierWeights struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Device        *float64               `protobuf:"fixed64,1,opt,name=device,proto3,oneof" json:"device,omitempty"`
-	Host          *float64               `protobuf:"fixed64,2,opt,name=host,proto3,oneof" json:"host,omitempty"`
-	Disk          *float64               `protobuf:"fixed64,3,opt,name=disk,proto3,oneof" json:"disk,omitempty"`
-	Shared        *float64               `protobuf:"fixed64,4,opt,name=shared,proto3,oneof" json:"shared,omitempty"`
-	Unknown       *float64               `protobuf:"fixed64,5,opt,name=unknown,proto3,oneof" json:"unknown,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the memory of the engine's device.
+	Device *float64 `protobuf:"fixed64,1,opt,name=device,proto3,oneof" json:"device,omitempty"`
+	// In the host's memory.
+	Host *float64 `protobuf:"fixed64,2,opt,name=host,proto3,oneof" json:"host,omitempty"`
+	// On disk.
+	Disk *float64 `protobuf:"fixed64,3,opt,name=disk,proto3,oneof" json:"disk,omitempty"`
+	// In a store that workers share.
+	Shared *float64 `protobuf:"fixed64,4,opt,name=shared,proto3,oneof" json:"shared,omitempty"`
+	// On a tier of a name that is not known.
+	Unknown       *float64 `protobuf:"fixed64,5,opt,name=unknown,proto3,oneof" json:"unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -609,8 +614,9 @@ func (x *ScoreBatchRequest) GetRequests() []*ScoreRequest {
 
 // ScoreBatchResponse has one result for each request, in their order.
 type ScoreBatchResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Results       []*ScoreResult         `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As many as requests.
+	Results       []*ScoreResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -700,8 +706,9 @@ func (x *ScoreStreamRequest) GetRequest() *ScoreRequest {
 
 // ScoreStreamResponse is the result of one request of a stream.
 type ScoreStreamResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Result        *ScoreResult           `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Never absent.
+	Result        *ScoreResult `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -747,9 +754,11 @@ func (x *ScoreStreamResponse) GetResult() *ScoreResult {
 type ScoreResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The request's. Empty: it has none.
-	Id            string         `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Response      *ScoreResponse `protobuf:"bytes,2,opt,name=response,proto3" json:"response,omitempty"`
-	Error         *ScoreError    `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The answer. Absent: error is set.
+	Response *ScoreResponse `protobuf:"bytes,2,opt,name=response,proto3" json:"response,omitempty"`
+	// Why there is none. Absent: response is set.
+	Error         *ScoreError `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1546,7 +1555,8 @@ func (x *GroupHolding) GetEnd() MatchEnd {
 // TierTokens is what one tier adds to a match.
 type TierTokens struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Tier  Tier                   `protobuf:"varint,1,opt,name=tier,proto3,enum=kvscout.v1.Tier" json:"tier,omitempty"`
+	// Never unspecified.
+	Tier Tier `protobuf:"varint,1,opt,name=tier,proto3,enum=kvscout.v1.Tier" json:"tier,omitempty"`
 	// Tokens newly covered by this tier. Never 0.
 	Tokens        uint32 `protobuf:"varint,2,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields

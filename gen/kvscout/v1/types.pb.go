@@ -477,7 +477,8 @@ func (AccuracyCause) EnumDescriptor() ([]byte, []int) {
 // Freshness is the state of one source, as of the answer that carries it.
 type Freshness struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	State FreshnessState         `protobuf:"varint,1,opt,name=state,proto3,enum=kvscout.v1.FreshnessState" json:"state,omitempty"`
+	// Never unspecified.
+	State FreshnessState `protobuf:"varint,1,opt,name=state,proto3,enum=kvscout.v1.FreshnessState" json:"state,omitempty"`
 	// Number of the last batch applied. Absent: none yet; 0 is a real number, the first of a vLLM publisher.
 	LastSequence *uint64 `protobuf:"varint,2,opt,name=last_sequence,json=lastSequence,proto3,oneof" json:"last_sequence,omitempty"`
 	// Seconds since the last batch was received. Absent: none yet.
@@ -540,7 +541,8 @@ func (x *Freshness) GetAgeSeconds() float64 {
 // Bound says whether an answer is a fact, and why not.
 type Bound struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Kind  BoundKind              `protobuf:"varint,1,opt,name=kind,proto3,enum=kvscout.v1.BoundKind" json:"kind,omitempty"`
+	// Never unspecified.
+	Kind BoundKind `protobuf:"varint,1,opt,name=kind,proto3,enum=kvscout.v1.BoundKind" json:"kind,omitempty"`
 	// Empty when exact; otherwise each reason once, in the order of the enum.
 	Reasons       []BoundReason `protobuf:"varint,2,rep,packed,name=reasons,proto3,enum=kvscout.v1.BoundReason" json:"reasons,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -790,12 +792,15 @@ type Accuracy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Outcomes reported: equal, over and under together.
 	Outcomes uint64 `protobuf:"varint,1,opt,name=outcomes,proto3" json:"outcomes,omitempty"`
-	// Predictions that the engine confirmed to the token; those that were more and less than it took.
+	// Predictions that the engine confirmed to the token.
 	Equal uint64 `protobuf:"varint,2,opt,name=equal,proto3" json:"equal,omitempty"`
-	Over  uint64 `protobuf:"varint,3,opt,name=over,proto3" json:"over,omitempty"`
+	// Predictions of more than it took.
+	Over uint64 `protobuf:"varint,3,opt,name=over,proto3" json:"over,omitempty"`
+	// Predictions of less than it took.
 	Under uint64 `protobuf:"varint,4,opt,name=under,proto3" json:"under,omitempty"`
-	// Tokens that were predicted and not taken, and taken and not predicted.
-	OverTokens  uint64 `protobuf:"varint,5,opt,name=over_tokens,json=overTokens,proto3" json:"over_tokens,omitempty"`
+	// Tokens that were predicted and not taken.
+	OverTokens uint64 `protobuf:"varint,5,opt,name=over_tokens,json=overTokens,proto3" json:"over_tokens,omitempty"`
+	// Tokens that were taken and not predicted.
 	UnderTokens uint64 `protobuf:"varint,6,opt,name=under_tokens,json=underTokens,proto3" json:"under_tokens,omitempty"`
 	// Exact answers that differ, and bounds that did not hold.
 	Wrong uint64 `protobuf:"varint,7,opt,name=wrong,proto3" json:"wrong,omitempty"`

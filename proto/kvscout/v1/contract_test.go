@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/kvscout/kvscout/events"
@@ -76,16 +76,27 @@ func TestMethods_WithoutSideEffects(t *testing.T) {
 	}
 }
 
-// Salts are secrets: the fields that carry them are marked for tools that print messages.
+// Salts are secrets: the fields that carry them, in whatever message, are marked for tools that print messages.
 func TestSecrets_AreMarked(t *testing.T) {
-	for _, m := range []proto.Message{new(kvscoutv1.ScoreRequest), new(kvscoutv1.PromptTarget)} {
-		fields := m.ProtoReflect().Descriptor().Fields()
-		for _, name := range []protoreflect.Name{"cache_salt", "extra_key"} {
-			options, _ := fields.ByName(name).Options().(*descriptorpb.FieldOptions)
-			if !options.GetDebugRedact() {
-				t.Errorf("%T.%s is not marked debug_redact", m, name)
+	found := 0
+	protoregistry.GlobalFiles.RangeFilesByPackage("kvscout.v1", func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Messages().Len() {
+			fields := file.Messages().Get(i).Fields()
+			for _, name := range []protoreflect.Name{"cache_salt", "extra_key"} {
+				f := fields.ByName(name)
+				if f == nil {
+					continue
+				}
+				found++
+				if options, _ := f.Options().(*descriptorpb.FieldOptions); !options.GetDebugRedact() {
+					t.Errorf("%s is not marked debug_redact", f.FullName())
+				}
 			}
 		}
+		return true
+	})
+	if found < 5 {
+		t.Errorf("only %d fields", found)
 	}
 }
 
