@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +18,7 @@ import (
 // benchScoreOptions are the settings of `kvscout bench score`.
 type benchScoreOptions struct {
 	server, protocol, client        string
+	credentials                     credentialOptions
 	tokens, workers, prompts        int
 	concurrency, connections, batch int
 	serverPID                       int
@@ -44,15 +43,18 @@ taken away again. Every answer is checked; a wrong one is an error. Errors end t
 A lean client writes bytes made before to sockets of its own, so that the server is measured and not the client; a stock
 client is what people use: connect-go, or grpc-go for --protocol grpc. Without --rate each of --concurrency callers asks
 again as soon as it is answered. With --rate calls come by chance, so many a second, and one that begins late is timed
-from when it was due. --ingest lets simulated engines publish to the server meanwhile, which must be on this machine.`,
+from when it was due. --ingest lets engines publish to the server meanwhile, which must be on this machine. To fill a server
+that knows its callers, they must have the role operate.`,
 		Example: `  kvscout bench score
   kvscout bench score --server http://127.0.0.1:9470 --tokens 16384 --concurrency 8 --protocol connect --json
-  kvscout bench score --protocol grpc --rate 2000 --ingest 200000`,
+  kvscout bench score --protocol grpc --rate 2000 --ingest 200000
+  kvscout bench score --server https://kvscout:9470 --ca ca.crt --token-file operate.token`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runBenchScore(cmd, &o) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.server, "server", "", "`URL` of the server: http://HOST:PORT or unix:///PATH (default: one is started)")
+	f.StringVar(&o.server, "server", "", "`URL` of the server: http://HOST:PORT, https://HOST:PORT or unix:///PATH (default: one is started)")
+	o.credentials.register(f)
 	f.StringVar(&o.protocol, "protocol", string(bench.ProtocolConnect), "what is spoken: grpc, connect or connect-json")
 	f.StringVar(&o.client, "client", "", "lean or stock (default: lean; stock for grpc)")
 	f.IntVar(&o.tokens, "tokens", 8192, "tokens of a prompt")
@@ -63,7 +65,7 @@ from when it was due. --ingest lets simulated engines publish to the server mean
 	f.IntVar(&o.batch, "batch", 0, "ask by ScoreBatch for so many prompts at once (default 0: by Score)")
 	f.BoolVar(&o.hashes, "hashes", false, "send block hashes instead of tokens")
 	f.Float64Var(&o.rate, "rate", 0, "calls a second of all callers together (default 0: as fast as they are answered)")
-	f.Float64Var(&o.ingest, "ingest", 0, "blocks a second, stored and removed ones, that simulated engines publish meanwhile (default 0: none)")
+	f.Float64Var(&o.ingest, "ingest", 0, "blocks a second, stored and removed ones, that engines publish meanwhile (default 0: none)")
 	f.DurationVar(&o.during, "duration", 3*time.Second, "how long calls count")
 	f.DurationVar(&o.warmup, "warmup", 500*time.Millisecond, "how long calls are made before that")
 	f.IntVar(&o.serverPID, "server-pid", 0, "process of the server if it is on this machine, to read its processor time (default: that of the server started)")
@@ -93,7 +95,7 @@ func (o *benchScoreOptions) check() error {
 	switch {
 	case o.during <= 0 || o.during > maxBench || o.warmup < 0 || o.warmup > maxBench:
 		return misuse("duration %v or warmup %v is not in 0 to %v", o.during, o.warmup, maxBench)
-	case !(o.rate >= 0 && o.rate <= 1e7) || !(o.ingest >= 0 && o.ingest <= 1e8):
+	case !(o.rate >= 0 && o.rate <= 1e7) || !(o.ingest == 0 || o.ingest >= bench.MinIngest && o.ingest <= 1e8):
 		return misuse("rate %v or ingest %v cannot be", o.rate, o.ingest)
 	}
 	if o.connections == 0 {
@@ -123,6 +125,9 @@ func runBenchScore(cmd *cobra.Command, o *benchScoreOptions) error {
 	w.ID = "bench-" + rand.Text()[:6] // so that two of them may load one server
 	w.Model = w.ID
 	if o.server == "" {
+		if o.credentials.any() {
+			return misuse("ca, cert, key and token-file are for a server that is named by --server")
+		}
 		self, err := os.Executable()
 		if err != nil {
 			return err
@@ -134,7 +139,7 @@ func runBenchScore(cmd *cobra.Command, o *benchScoreOptions) error {
 		defer own.Stop()
 		o.server, o.serverPID = own.URL, own.PID()
 	}
-	if err := o.reach(); err != nil {
+	if err := o.reach(cmd.Context()); err != nil {
 		return err
 	}
 	report, err := o.measure(cmd.Context(), w, cmd.ErrOrStderr())
@@ -152,26 +157,11 @@ func runBenchScore(cmd *cobra.Command, o *benchScoreOptions) error {
 	return err
 }
 
-// reach works out how the server is called.
-func (o *benchScoreOptions) reach() error {
-	o.control = clientOptions{server: o.server, protocol: "connect", timeout: time.Minute}
-	if socket, ok := strings.CutPrefix(o.server, "unix://"); ok {
-		o.target = bench.Target{Network: "unix", Address: socket}
-		return nil
-	}
-	u, err := url.Parse(strings.TrimSuffix(o.server, "/"))
-	if err != nil || u.Scheme != "http" || u.Port() == "" || u.Path != "" {
-		return misuse("server: bench score wants http://HOST:PORT or unix:///PATH")
-	}
-	o.target = bench.Target{Network: "tcp", Address: u.Host}
-	return nil
-}
-
 // scoreReport is a report with what was published meanwhile.
 type scoreReport struct {
 	bench.Report
-	// Ingest is blocks stored and removed a second. Absent: nothing was published.
-	Ingest *float64 `json:"ingest_blocks_per_s,omitempty"`
+	// Ingested is absent if nothing was published.
+	*bench.Ingested
 }
 
 // measure fills the server, puts the load on it and empties it.
@@ -213,11 +203,11 @@ func (o *benchScoreOptions) load(ctx context.Context, w *bench.Workload) (bench.
 
 // beside drives the callers while engines publish.
 func (o *benchScoreOptions) beside(ctx context.Context, w *bench.Workload, api *indexClient) (report scoreReport, err error) {
-	rate, err := w.Beside(ctx, api, o.ingest, func() (err error) {
+	got, err := w.Beside(ctx, api, o.ingest, func() (err error) {
 		report.Report, err = o.load(ctx, w)
 		return err
 	})
-	report.Ingest = &rate
+	report.Ingested = &got
 	return report, err
 }
 
@@ -242,8 +232,8 @@ func (o *benchScoreOptions) print(w io.Writer, load *bench.Workload, r scoreRepo
 	for _, reason := range r.Names() {
 		fmt.Fprintf(w, "%d errors: %s\n", r.Reasons[reason], reason)
 	}
-	if r.Ingest != nil {
-		fmt.Fprintf(w, "beside %.0f blocks stored and removed a second\n", *r.Ingest)
+	if r.Ingested != nil {
+		fmt.Fprintf(w, "beside %.0f blocks stored and removed a second, visible after %.2f ms (p50) and %.2f ms (p99)\n", r.Blocks, r.LagP50, r.LagP99)
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/kvscout/kvscout/test/pki"
 )
 
 // The keys are those that scripts outside read.
@@ -40,6 +42,32 @@ func TestBenchScoreOwnServer(t *testing.T) {
 	wants(t, out, "32 block hashes, 64 workers, 8 callers, connect, lean client", "REQUESTS/S", "SERVER CPU US")
 }
 
+// A server with TLS that knows its callers is measured by each client.
+func TestBenchScoreSecured(t *testing.T) {
+	const token = "operate-token-0123456789"
+	ca := pki.New(t, "ca")
+	cert, key := ca.Sign(pki.Leaf{CommonName: "kvscout"})
+	opsCert, opsKey := ca.Sign(pki.Leaf{DNS: []string{"ops.example"}})
+	callers := writeFile(t, "callers", "operate admin token:"+token+"\noperate ops san:ops.example\n")
+	server, _ := startServe(t, "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key, "--tls-client-ca", ca.File, "--callers", callers)
+	byToken, byCert := []string{"--token-file", writeFile(t, "token", token)}, []string{"--cert", opsCert, "--key", opsKey}
+	small := []string{"bench", "score", "--server", server, "--ca", ca.File, "--json", "--tokens", "512", "--workers", "4", "--duration", "300ms", "--warmup", "10ms"}
+	for _, args := range [][]string{
+		byToken, byCert, append(byToken, "--client", "stock"), append(byToken, "--protocol", "grpc"), append(byCert, "--protocol", "grpc", "--ingest", "20000"),
+	} {
+		if v := okJSON(t, append(small[:len(small):len(small)], args...)...); v["errors"] != 0. || v["calls"].(float64) <= 0 {
+			t.Errorf("%q: %v", args, v)
+		}
+	}
+	r := run(t, small...)
+	if r.code == exitOK || !strings.Contains(r.err, "NO_CREDENTIAL") {
+		t.Errorf("without a credential: exit %d, %s", r.code, r.err)
+	}
+	if r := run(t, append([]string{"bench", "score"}, byToken...)...); r.code != exitUsage {
+		t.Errorf("a token for a server that is started: exit %d, %s", r.code, r.err)
+	}
+}
+
 func TestBenchScoreMisuse(t *testing.T) {
 	for _, c := range []struct {
 		want string
@@ -53,7 +81,10 @@ func TestBenchScoreMisuse(t *testing.T) {
 		{"duration 0s", []string{"--duration", "0s"}},
 		{"rate -1", []string{"--rate", "-1"}},
 		{"a batch of 257", []string{"--batch", "257"}},
-		{"wants http://HOST:PORT", []string{"--server", "https://127.0.0.1:1"}},
+		{"wants http://HOST:PORT", []string{"--server", "https://127.0.0.1"}},
+		{"ingest 999", []string{"--ingest", "999"}},
+		{"ca: ", []string{"--server", "https://127.0.0.1:1", "--ca", "/nonexistent"}},
+		{"token-file: ", []string{"--token-file", "/nonexistent"}},
 	} {
 		r := run(t, append([]string{"bench", "score", "--server", "http://127.0.0.1:1"}, c.args...)...)
 		if r.code != exitUsage || r.out != "" {

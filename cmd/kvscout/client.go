@@ -99,6 +99,10 @@ func (c *indexClient) Publish(ctx context.Context, req *connect.Request[kvscoutv
 	return asHandler(ctx, req, c.Client.Publish)
 }
 
+func (c *indexClient) Score(ctx context.Context, req *connect.Request[kvscoutv1.ScoreRequest]) (*connect.Response[kvscoutv1.ScoreResponse], error) {
+	return asHandler(ctx, req, c.Client.Score)
+}
+
 func asHandler[Req, Res any](
 	ctx context.Context, req *connect.Request[Req], method func(context.Context, *Req) (*Res, error),
 ) (*connect.Response[Res], error) {

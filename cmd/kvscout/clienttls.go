@@ -16,6 +16,12 @@ import (
 type credentialOptions struct {
 	ca, cert, key, tokenFile string
 	insecureToken            bool
+	source                   func(context.Context) (string, error) // of the token, once it was asked for
+}
+
+// any says whether anything is asked for.
+func (o *credentialOptions) any() bool {
+	return o.ca != "" || o.cert != "" || o.key != "" || o.tokenFile != "" || o.insecureToken
 }
 
 func (o *credentialOptions) register(f *pflag.FlagSet) {
@@ -55,8 +61,8 @@ func (o *credentialOptions) tlsConfig() (*tls.Config, error) {
 // token is where calls get their token from, nil without one. A file is read again when it changes; a pipe, such as
 // --token-file <(pass show kvscout), cannot be.
 func (o *credentialOptions) token() (func(context.Context) (string, error), error) {
-	if o.tokenFile == "" {
-		return nil, nil
+	if o.tokenFile == "" || o.source != nil {
+		return o.source, nil
 	}
 	if info, err := os.Stat(o.tokenFile); err == nil && info.Mode()&os.ModeNamedPipe != 0 {
 		data, err := readBounded(o.tokenFile, nil)
@@ -67,11 +73,13 @@ func (o *credentialOptions) token() (func(context.Context) (string, error), erro
 		if token == "" || strings.ContainsAny(token, " \t\r\n") {
 			return nil, misuse("token-file: %s has no token, or more than one", o.tokenFile)
 		}
-		return func(context.Context) (string, error) { return token, nil }, nil
+		o.source = func(context.Context) (string, error) { return token, nil }
+		return o.source, nil
 	}
 	source := client.TokenFile(o.tokenFile)
 	if _, err := source(context.Background()); err != nil {
 		return nil, misuse("token-file: %w", err)
 	}
+	o.source = source
 	return source, nil
 }

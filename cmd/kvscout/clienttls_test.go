@@ -23,7 +23,7 @@ func TestAccess_TokenNeedsTLS(t *testing.T) {
 	beyond := strings.Replace(server, "127.0.0.1", "0.0.0.0", 1)
 	for _, args := range [][]string{
 		{"stats"}, {"stats", "--watch"}, {"top", "--once"}, {"workers", "add", "--source", "id=w0,engine=vllm,model=m"},
-		{"dump"}, {"clear", "--worker", "w0"}, {"replay", "../../test/testdata/recordings"},
+		{"dump"}, {"clear", "--worker", "w0"}, {"replay", "../../test/testdata/recordings"}, {"bench", "score"},
 	} {
 		r := run(t, append(args, "--server", beyond, "--token-file", token)...)
 		if r.code != exitUsage || r.out != "" || strings.Contains(r.err, secret) {

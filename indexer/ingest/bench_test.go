@@ -47,12 +47,17 @@ func benchBatch(b *testing.B, source, p int) []byte {
 	for i := range tokens {
 		tokens[i] = benchToken(source, p, i)
 	}
+	remove := map[string]any{"type": "BlockRemoved", "block_hashes": benchHashes(source, (p+benchRing/2)%benchRing), "medium": "GPU"}
+	return benchStore(b, benchHashes(source, p), tokens, remove)
+}
+
+// benchStore stores a prompt, and more.
+func benchStore(b *testing.B, hashes []uint64, tokens []uint32, more ...any) []byte {
 	store := map[string]any{
-		"type": "BlockStored", "block_hashes": benchHashes(source, p), "parent_block_hash": nil, "token_ids": tokens,
+		"type": "BlockStored", "block_hashes": hashes, "parent_block_hash": nil, "token_ids": tokens,
 		"block_size": benchTokens, "lora_id": nil, "medium": "GPU", "lora_name": nil,
 	}
-	remove := map[string]any{"type": "BlockRemoved", "block_hashes": benchHashes(source, (p+benchRing/2)%benchRing), "medium": "GPU"}
-	payload, err := msgpack.Marshal([]any{1.5, []any{store, remove}, 0})
+	payload, err := msgpack.Marshal([]any{1.5, append([]any{store}, more...), 0})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -101,6 +106,11 @@ func (p *publisher) append(buf []byte) ([]byte, int) {
 }
 
 func benchFleet(b *testing.B) (*indexer.Index, []*publisher, []net.Conn) {
+	x, _, ps, conns := benchFleetOf(b)
+	return x, ps, conns
+}
+
+func benchFleetOf(b *testing.B) (*indexer.Index, *Fleet, []*publisher, []net.Conn) {
 	gc := debug.SetGCPercent(400) // as `kvscout serve` runs
 	b.Cleanup(func() { debug.SetGCPercent(gc) })
 	x := indexer.New(indexer.Options{})
@@ -118,7 +128,7 @@ func benchFleet(b *testing.B) (*indexer.Index, []*publisher, []net.Conn) {
 		}
 		conns = append(conns, <-p.conn)
 	}
-	return x, ps, conns
+	return x, fleet, ps, conns
 }
 
 // reached waits until every source has applied so many batches.

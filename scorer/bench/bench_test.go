@@ -105,20 +105,29 @@ func TestCallers_Refusals(t *testing.T) {
 	}
 }
 
-// Engines publish while calls are answered right.
+// Engines publish while calls are answered right; what they publish is applied and seen.
 func TestIngest(t *testing.T) {
 	r := start(t)
 	w := r.filled(t, 1024, 4, 2)
-	var got bench.Report
-	rate, err := w.Beside(t.Context(), r.api, 20_000, func() error {
-		got = r.run(t, w, bench.Client{Protocol: bench.ProtocolConnect, Callers: 2}, bench.Load{During: time.Second})
+	var calls bench.Report
+	got, err := w.Beside(t.Context(), r.api, 20_000, func() error {
+		calls = r.run(t, w, bench.Client{Protocol: bench.ProtocolConnect, Callers: 2}, bench.Load{During: time.Second})
 		return nil
 	})
 	if err != nil {
 		t.Error(err)
 	}
-	if got.Errors != 0 || got.Calls == 0 || rate == 0 {
-		t.Errorf("%d calls, errors %v: %v; %.0f blocks/s published", got.Calls, got.Reasons, got.First, rate)
+	if calls.Errors != 0 || calls.Calls == 0 {
+		t.Errorf("%d calls, errors %v: %v", calls.Calls, calls.Reasons, calls.First)
+	}
+	if got.Blocks <= 0 || got.Blocks > 40_000 || got.LagProbes == 0 || got.LagP50 <= 0 || got.LagP99 < got.LagP50 {
+		t.Errorf("%+v", got)
+	}
+	if w.Writers != 0 {
+		t.Errorf("%d engines are left", w.Writers)
+	}
+	if _, err := w.Beside(t.Context(), r.api, bench.MinIngest-1, nil); !errors.Is(err, bench.ErrWorkload) {
+		t.Error(err)
 	}
 }
 

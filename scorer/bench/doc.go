@@ -19,7 +19,13 @@
 // begins late is timed from when it was due, so that a slow answer is not hidden by what it kept from being asked.
 //
 // Lean callers write bytes made before to a socket of their own and read the answer with few allocations, so that what is
-// measured is the server. Stock callers are the clients that people use: connect-go and grpc-go.
+// measured is the server. On Linux, without TLS, one thread drives them all: Go's timers are late by up to a millisecond
+// and call in bunches what is due by chance, and goroutines that wait for sockets wake processors that the server needs.
+// Stock callers are the clients that people use: connect-go and grpc-go.
+//
+// Engines publish over ZMQ, when that is asked for, batches that were made before, at times that come by chance, from a
+// thread of their own. What became of them is asked of the server: blocks applied, and how long after the writing of a batch
+// a Score shows it. An ingest that lost anything is an error.
 //
 // # Invariants
 //
@@ -31,7 +37,7 @@
 //
 // # Concurrency
 //
-// A Caller is for one goroutine. Run starts one for each and waits for all.
+// A Caller is for one goroutine. Run starts one for each, or one for all, and waits for them.
 //
 // # What it is not
 //

@@ -1,18 +1,12 @@
 package bench
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"net"
-	"strconv"
 	"time"
 )
-
-// maxAnswer bounds the answer that a lean caller reads.
-const maxAnswer = 64 << 20
 
 // Post is requests of one kind over HTTP/1.1: ready-made bodies for one path, and what tells a right answer.
 type Post struct {
@@ -43,8 +37,7 @@ type LeanCaller struct {
 	messages [][]byte
 	first    int      // message of call 0
 	conn     net.Conn // nil: none is open
-	r        *bufio.Reader
-	body     []byte // of the last answer
+	answer   answer   // the last one
 }
 
 // NewLean makes a caller; messages are those of post, of which it sends number first first.
@@ -64,132 +57,59 @@ func (c *LeanCaller) Close() error {
 
 // Call makes the n-th call. After an error of the connection the next call opens another.
 func (c *LeanCaller) Call(ctx context.Context, n int) error {
-	if c.conn == nil {
-		conn, err := c.post.Dial(ctx)
-		if err != nil {
-			return err
-		}
-		c.conn, c.r = conn, bufio.NewReaderSize(conn, 64<<10)
+	if err := c.dial(ctx); err != nil {
+		return err
 	}
-	i := (c.first + n) % len(c.messages)
-	status, keep, err := c.exchange(c.messages[i])
-	if err != nil || !keep {
+	i := c.message(n)
+	err := c.exchange(c.messages[i])
+	if err != nil || !c.answer.keep {
 		c.Close()
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case status != "200":
-		return refusalOfBody(c.body, status)
 	}
-	return c.post.Check(i, c.body, wholly(n, len(c.messages)))
+	return c.check(i, c.answer.status, c.answer.body, wholly(n, len(c.messages)))
+}
+
+// dial opens a connection if none is open.
+func (c *LeanCaller) dial(ctx context.Context) (err error) {
+	if c.conn == nil {
+		c.conn, err = c.post.Dial(ctx)
+	}
+	return err
+}
+
+// message is which one call n sends.
+func (c *LeanCaller) message(n int) int { return (c.first + n) % len(c.messages) }
+
+// check looks at the answer to message i.
+func (c *LeanCaller) check(i int, status string, body []byte, wholly bool) error {
+	if status != "200" {
+		return refusalOfBody(body, status)
+	}
+	return c.post.Check(i, body, wholly)
 }
 
 // callTimeout is how long a call may take before it counts as an error.
 const callTimeout = 20 * time.Second
 
-// exchange sends a message and reads the answer. keep says whether the connection may be used again.
-func (c *LeanCaller) exchange(message []byte) (status string, keep bool, err error) {
+// exchange sends a message and reads the answer.
+func (c *LeanCaller) exchange(message []byte) error {
 	if err := c.conn.SetDeadline(time.Now().Add(callTimeout)); err != nil {
-		return "", false, err
+		return err
 	}
 	_, writeErr := c.conn.Write(message)
 	// A server that refuses before it has read the body answers all the same.
-	status, keep, err = c.read()
-	if err != nil && writeErr != nil {
-		err = writeErr
-	}
-	return status, keep && writeErr == nil, err
-}
-
-// read reads one answer into body.
-func (c *LeanCaller) read() (status string, keep bool, err error) {
-	line, err := c.line()
-	if err != nil {
-		return "", false, err
-	}
-	if len(line) < 12 || !bytes.HasPrefix(line, []byte("HTTP/1.1 ")) {
-		return "", false, fmt.Errorf("no HTTP/1.1 answer: %.40q", line)
-	}
-	status, keep = "200", true
-	if string(line[9:12]) != "200" {
-		status = string(line[9:12])
-	}
-	length, chunked := -1, false
-	for {
-		line, err := c.line()
+	c.answer.begin()
+	for done := false; !done; {
+		n, err := c.conn.Read(c.answer.room())
+		if n > 0 { // what failed then fails again
+			done, err = c.answer.took(n)
+		}
 		if err != nil {
-			return "", false, err
-		}
-		if len(line) == 0 {
-			break
-		}
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		value = bytes.TrimSpace(value)
-		switch {
-		case bytes.EqualFold(name, []byte("Content-Length")):
-			if length, err = strconv.Atoi(string(value)); err != nil || length < 0 || length > maxAnswer {
-				return "", false, fmt.Errorf("bad length %q", value)
-			}
-		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
-			chunked = bytes.EqualFold(value, []byte("chunked"))
-		case bytes.EqualFold(name, []byte("Connection")) && bytes.EqualFold(value, []byte("close")):
-			keep = false
+			return cmp.Or(writeErr, err)
 		}
 	}
-	c.body = c.body[:0]
-	if chunked {
-		return status, keep, c.chunks()
-	}
-	if length < 0 {
-		return "", false, fmt.Errorf("an answer without a length")
-	}
-	return status, keep, c.more(length)
-}
-
-// line is the next line without its end.
-func (c *LeanCaller) line() ([]byte, error) {
-	line, err := c.r.ReadSlice('\n')
-	return bytes.TrimRight(line, "\r\n"), err
-}
-
-// more adds n bytes to body.
-func (c *LeanCaller) more(n int) error {
-	at := len(c.body)
-	if at+n > maxAnswer {
-		return fmt.Errorf("an answer of over %d bytes", maxAnswer)
-	}
-	if cap(c.body) < at+n {
-		c.body = append(make([]byte, 0, 2*(at+n)), c.body...)
-	}
-	c.body = c.body[:at+n]
-	_, err := io.ReadFull(c.r, c.body[at:])
-	return err
-}
-
-// chunks reads a chunked body; trailers are skipped.
-func (c *LeanCaller) chunks() error {
-	for {
-		line, err := c.line()
-		if err != nil {
-			return err
-		}
-		n, err := strconv.ParseUint(string(line), 16, 31)
-		if err != nil {
-			return fmt.Errorf("bad chunk %.40q", line)
-		}
-		if n == 0 {
-			for {
-				if line, err := c.line(); err != nil || len(line) == 0 {
-					return err
-				}
-			}
-		}
-		if err := c.more(int(n)); err != nil {
-			return err
-		}
-		if _, err := c.r.Discard(2); err != nil {
-			return err
-		}
-	}
+	c.answer.keep = c.answer.keep && writeErr == nil
+	return nil
 }

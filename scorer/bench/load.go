@@ -53,13 +53,18 @@ func Run(ctx context.Context, callers []Caller, l Load) Report {
 	var counting atomic.Bool
 	var wg sync.WaitGroup
 	tallies := make([]*tally, len(callers))
-	for i, c := range callers {
-		t := &tally{latencies: hdrhistogram.New(leastLatency, mostLatency, digits), failed: make(map[string]uint64)}
-		tallies[i] = t
-		pace := newPacer(l.Rate/float64(len(callers)), l.Impatient)
-		wg.Go(func() { // ended by stop, waited for below
-			t.drive(ctx, c, pace, &counting)
-		})
+	for i := range callers {
+		tallies[i] = &tally{latencies: hdrhistogram.New(leastLatency, mostLatency, digits), failed: make(map[string]uint64)}
+	}
+	if drive, ok := onThread(ctx, callers, tallies, l, &counting); ok {
+		wg.Go(func() { drive(ctx) }) // ended by stop, waited for below
+	} else {
+		for i, c := range callers {
+			pace := newPacer(l.Rate/float64(len(callers)), l.Impatient)
+			wg.Go(func() { // ended by stop, waited for below
+				tallies[i].drive(ctx, c, pace, &counting)
+			})
+		}
 	}
 	sleep(ctx, l.Warmup)
 	before := readUsage(l.ServerPID)
@@ -82,21 +87,34 @@ func (t *tally) drive(ctx context.Context, c Caller, pace *pacer, counting *atom
 		}
 		err := c.Call(ctx, n)
 		took := time.Since(began)
-		switch {
-		case ctx.Err() != nil || !counting.Load():
-			continue
-		case err == nil:
-			_ = t.latencies.RecordValue(min(max(int64(took), leastLatency), mostLatency)) // within its bounds
+		if ctx.Err() != nil || !counting.Load() {
 			continue
 		}
-		if t.first == nil || reasonOf(t.first) != ReasonConnection && reasonOf(err) == ReasonConnection {
-			t.first = err // of a connection, since its reason says the least
-		}
-		t.failed[reasonOf(err)]++
-		if reasonOf(err) == ReasonConnection {
-			sleep(ctx, 10*time.Millisecond) // a server that is gone is not asked in a tight loop
+		t.add(took, err)
+		if err != nil && reasonOf(err) == ReasonConnection {
+			sleep(ctx, brokenPause)
 		}
 	}
+}
+
+// brokenPause is how long a caller waits after an error of its connection: a server that is gone is not asked in a tight loop.
+const brokenPause = 10 * time.Millisecond
+
+// add counts a call.
+func (t *tally) add(took time.Duration, err error) {
+	if err == nil {
+		_ = t.latencies.RecordValue(min(max(int64(took), leastLatency), mostLatency)) // within its bounds
+		return
+	}
+	t.count(err)
+}
+
+// count counts an error.
+func (t *tally) count(err error) {
+	if t.first == nil || reasonOf(t.first) != ReasonConnection && reasonOf(err) == ReasonConnection {
+		t.first = err // of a connection, since its reason says the least
+	}
+	t.failed[reasonOf(err)]++
 }
 
 // pacer tells when calls are due.
@@ -120,16 +138,22 @@ func (p *pacer) next(ctx context.Context) (time.Time, bool) {
 	if p.mean == 0 {
 		return time.Now(), true
 	}
-	due := p.due
-	if now := time.Now(); p.impatient && due.Before(now) {
-		due = now
-	}
-	p.due = due.Add(time.Duration(rand.ExpFloat64() * float64(p.mean)))
+	due := p.draw()
 	if wait := time.Until(due); wait > 0 {
 		ok := sleep(ctx, wait)
 		return time.Now(), ok
 	}
 	return due, true
+}
+
+// draw is when the next call is due, if it is by chance.
+func (p *pacer) draw() time.Time {
+	due := p.due
+	if now := time.Now(); p.impatient && due.Before(now) {
+		due = now
+	}
+	p.due = due.Add(time.Duration(rand.ExpFloat64() * float64(p.mean)))
+	return due
 }
 
 // sleep says whether it slept to the end.

@@ -23,7 +23,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // rig is a running server.
 type rig struct {
 	target bench.Target
-	api    kvscoutv1connect.IndexServiceClient
+	api    api
+}
+
+// api is both services.
+type api struct {
+	kvscoutv1connect.IndexServiceClient
+	kvscoutv1connect.ScoreServiceClient
 }
 
 // start runs a server on a loopback port until the test ends.
@@ -54,7 +60,10 @@ func start(t *testing.T) *rig {
 	addr := l.Addr().String()
 	return &rig{
 		target: bench.Target{Network: "tcp", Address: addr},
-		api:    kvscoutv1connect.NewIndexServiceClient(&http.Client{Transport: transport}, "http://"+addr),
+		api: api{
+			kvscoutv1connect.NewIndexServiceClient(&http.Client{Transport: transport}, "http://"+addr),
+			kvscoutv1connect.NewScoreServiceClient(&http.Client{Transport: transport}, "http://"+addr),
+		},
 	}
 }
 

@@ -25,6 +25,18 @@ type Target struct {
 	Header http.Header
 }
 
+// speaking is the target with TLS that says which protocol is spoken on a connection.
+func (t Target) speaking(p Protocol) Target {
+	if t.TLS != nil {
+		t.TLS = t.TLS.Clone()
+		t.TLS.NextProtos = []string{"http/1.1"}
+		if p == ProtocolGRPC {
+			t.TLS.NextProtos = []string{"h2"}
+		}
+	}
+	return t
+}
+
 // Dial opens a connection.
 func (t Target) Dial(ctx context.Context) (net.Conn, error) {
 	if t.TLS != nil {
@@ -67,6 +79,7 @@ func (w *Workload) Callers(t Target, c Client) (list []Caller, end func() error,
 	if err := c.Validate(); err != nil {
 		return nil, nil, err
 	}
+	t = t.speaking(c.Protocol)
 	var calls []proto.Message
 	for n := range w.Prompts {
 		calls = append(calls, w.call(n, c.Form))

@@ -18,14 +18,17 @@ const (
 	stock      kind = "Connect, connect-go client"
 	grpcGo     kind = "gRPC, grpc-go client"
 	openLoop   kind = "open loop at half load"
+
+	leanIngest kind = "Connect, lean client, beside 200,000 blocks/s"
 	openIngest kind = "open loop at half load beside 200,000 blocks/s"
 )
 
 // What the open loop is measured with, and how much longer.
 const (
-	openTokens = 8192
-	openLasts  = 4
-	ingestRate = 200_000
+	openTokens  = 8192
+	openCallers = 32
+	openLasts   = 4
+	ingestRate  = 200_000
 )
 
 // largest has the cells of which the bars are.
@@ -57,19 +60,39 @@ func cells(tokens int) (out []cell) {
 	return append(out, cell{tokens: tokens, kind: leanHashes, callers: 32})
 }
 
-// results are the reports of every repetition, by server and cell.
-type results map[string]map[cell][]bench.Report
-
-func (r results) add(name string, c cell, report bench.Report) {
-	if r[name] == nil {
-		r[name] = make(map[cell][]bench.Report)
+// openCells are the others, of openTokens.
+func openCells() (out []cell) {
+	for _, k := range []kind{openLoop, leanIngest, openIngest} {
+		out = append(out, cell{tokens: openTokens, kind: k, callers: openCallers})
 	}
-	r[name][c] = append(r[name][c], report)
+	return out
+}
+
+// results are the reports of every repetition, by server and cell.
+type results struct {
+	reports map[string]map[cell][]bench.Report
+	// ingested is what was published meanwhile, of each repetition.
+	ingested []bench.Ingested
+}
+
+func newResults() *results { return &results{reports: make(map[string]map[cell][]bench.Report)} }
+
+func (r *results) add(name string, c cell, report bench.Report) {
+	if r.reports[name] == nil {
+		r.reports[name] = make(map[cell][]bench.Report)
+	}
+	r.reports[name][c] = append(r.reports[name][c], report)
+}
+
+// last is what was added last.
+func (r *results) last(name string, c cell) bench.Report {
+	list := r.reports[name][c]
+	return list[len(list)-1]
 }
 
 // median has the median of each column; zeros if the cell was not measured.
-func (r results) median(name string, c cell) bench.Report {
-	list := r[name][c]
+func (r *results) median(name string, c cell) bench.Report {
+	list := r.reports[name][c]
 	if len(list) == 0 {
 		return bench.Report{}
 	}

@@ -56,7 +56,7 @@ func run(ctx context.Context, s settings) error {
 	if s.kvscout == "" || s.reps < 1 || s.during <= 0 {
 		return errors.New("want -kvscout PROGRAM, and -reps and -during over 0")
 	}
-	got := make(results)
+	got := newResults()
 	for _, tokens := range sizes {
 		if err := measure(ctx, s, tokens, got); err != nil {
 			return fmt.Errorf("%d tokens: %w", tokens, err)
@@ -66,7 +66,7 @@ func run(ctx context.Context, s settings) error {
 }
 
 // measure fills both servers with prompts of so many tokens and measures all that is asked for of them.
-func measure(ctx context.Context, s settings, tokens int, got results) (err error) {
+func measure(ctx context.Context, s settings, tokens int, got *results) (err error) {
 	w, err := bench.New(tokens, workers, prompts, seed)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ type subject interface {
 }
 
 // one takes one measurement.
-func one(ctx context.Context, s settings, w *bench.Workload, sub subject, c cell, rep int, got results) error {
+func one(ctx context.Context, s settings, w *bench.Workload, sub subject, c cell, rep int, got *results) error {
 	list, end, err := sub.callers(w, c)
 	if err != nil || list == nil {
 		return err
@@ -127,20 +127,26 @@ func one(ctx context.Context, s settings, w *bench.Workload, sub subject, c cell
 	return nil
 }
 
-// open measures an open loop at half of what the closed loop with 32 callers reached: alone and while blocks are applied.
-func open(ctx context.Context, s settings, w *bench.Workload, own *ownServer, got results) error {
-	half := got.median(own.name(), cell{tokens: openTokens, kind: lean, callers: 32}).Requests / 2
-	s.during *= openLasts
-	for rep := range s.reps {
-		if err := one(ctx, s, w, own, cell{tokens: openTokens, kind: openLoop, callers: 32, rate: half}, rep, got); err != nil {
+// open measures open loops at half of what a closed loop reached just before, both alone and both while blocks are applied.
+func open(ctx context.Context, s settings, w *bench.Workload, own *ownServer, got *results) error {
+	pair := func(closed, half kind, rep int) error {
+		c := cell{tokens: openTokens, kind: closed, callers: openCallers}
+		if err := one(ctx, s, w, own, c, rep, got); err != nil {
 			return err
 		}
-		err := own.ingesting(ctx, w, func() error {
-			return one(ctx, s, w, own, cell{tokens: openTokens, kind: openIngest, callers: 32, rate: half}, rep, got)
-		})
+		c.kind, c.rate = half, got.last(own.name(), c).Requests/2
+		return one(ctx, s, w, own, c, rep, got)
+	}
+	s.during *= openLasts
+	for rep := range s.reps {
+		if err := pair(lean, openLoop, rep); err != nil {
+			return err
+		}
+		ingested, err := w.Beside(ctx, own.api, ingestRate, func() error { return pair(leanIngest, openIngest, rep) })
 		if err != nil {
 			return err
 		}
+		got.ingested = append(got.ingested, ingested)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -16,7 +15,13 @@ import (
 type ownServer struct {
 	*bench.Server
 	target bench.Target
-	api    kvscoutv1connect.IndexServiceClient
+	api    api
+}
+
+// api is both services.
+type api struct {
+	kvscoutv1connect.IndexServiceClient
+	kvscoutv1connect.ScoreServiceClient
 }
 
 func startOwn(ctx context.Context, program string, w *bench.Workload) (*ownServer, error) {
@@ -27,7 +32,10 @@ func startOwn(ctx context.Context, program string, w *bench.Workload) (*ownServe
 	s := &ownServer{
 		Server: server,
 		target: bench.Target{Network: "tcp", Address: strings.TrimPrefix(server.URL, "http://")},
-		api:    kvscoutv1connect.NewIndexServiceClient(http.DefaultClient, server.URL),
+		api: api{
+			kvscoutv1connect.NewIndexServiceClient(http.DefaultClient, server.URL),
+			kvscoutv1connect.NewScoreServiceClient(http.DefaultClient, server.URL),
+		},
 	}
 	if err := w.Fill(ctx, s.api, nil); err != nil {
 		return nil, errors.Join(err, s.Stop())
@@ -52,13 +60,4 @@ func (s *ownServer) callers(w *bench.Workload, c cell) ([]bench.Caller, func() e
 		client.Protocol, client.Stock, client.Connections = bench.ProtocolGRPC, true, 1
 	}
 	return w.Callers(s.target, client)
-}
-
-// ingesting calls do while engines publish.
-func (s *ownServer) ingesting(ctx context.Context, w *bench.Workload, do func() error) error {
-	rate, err := w.Beside(ctx, s.api, ingestRate, do)
-	if err == nil && rate < 0.9*ingestRate {
-		fmt.Fprintf(os.Stderr, "wire: only %.0f blocks/s were published\n", rate)
-	}
-	return err
 }
