@@ -168,9 +168,12 @@ func (l *Ledger) doubt(d Doubt, on bool) {
 	}
 }
 
-// bound is the bound of answers to q about the source.
-func (l *Ledger) bound(q *Query) Bound {
-	d := Doubt(l.doubts.Load()) | l.table.Load().doubt(l.dropsBlock()) | l.foreign(q)
+// precede puts into m what is to be read before the source's blocks are: its freshness, and the doubts that there are.
+func (l *Ledger) precede(m *Match) { m.Freshness, m.Bound.Doubt = l.Freshness(), l.doubtsNow() }
+
+// doubtsNow are the doubts about the source and its stream.
+func (l *Ledger) doubtsNow() Doubt {
+	d := Doubt(l.doubts.Load())
 	switch l.state() {
 	case events.StateStale:
 		d |= DoubtStale
@@ -179,6 +182,13 @@ func (l *Ledger) bound(q *Query) Bound {
 			d |= DoubtBehind
 		}
 	}
+	return d
+}
+
+// bound is the bound of answers to q about the source, whose blocks were read with groups t after precede had found doubts
+// (invariant 13).
+func (l *Ledger) bound(q *Query, t *table, before Doubt) Bound {
+	d := before | l.doubtsNow() | t.doubt(l.dropsBlock()) | l.foreign(q)
 	other := func(size int) bool { return size != q.KeySize }
 	if q.Keys != nil && (l.src.PairKeys || slices.ContainsFunc(l.blockSizes(), other)) {
 		d |= DoubtBlockSize

@@ -63,7 +63,11 @@
 //  11. A reset and, by default, a gap drop what was held. A gap that is kept is flagged until the next clear. So is what was
 //     restored, unless the engine is proven to be the same.
 //  12. A closed source is in no answer, and nothing still under way brings it back. A silent one is flagged.
-//  13. Every Match carries its freshness and whether it is exact, a bound or an estimate, with reasons.
+//  13. Every Match carries its freshness and whether it is exact, a bound or an estimate, with reasons. It never claims more
+//     than its blocks show, whatever changes while they are read. A batch is applied before its number is published, so the
+//     freshness is read before the blocks: each batch up to its number is among them. A doubt is raised before what it is about
+//     changes and lifted after that is mended, and a state is told to be live when what was missing is applied, so the doubts
+//     that count are those from before the blocks were read and those from after.
 //  16. Lookup takes no lock that a writer holds.
 //  17. Waiting stores are bounded in blocks and in bytes; groups and ranks of a source are bounded in number. Memory follows
 //     what is held: slabs of which nothing is in use go (slabs.go, arena.go), and hashes that lie thin are moved together

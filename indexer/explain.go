@@ -42,7 +42,7 @@ type Explained struct {
 // order. It is for people: it costs more than a Lookup. It errs with the context's error.
 func (x *Index) Explain(ctx context.Context, q Query) ([]Explained, error) {
 	var out []Explained
-	err := x.eachRows(ctx, &q, func(l *Ledger, t *table, rows []*row) {
+	err := x.eachRows(ctx, &q, func(l *Ledger, _ *Match, t *table, rows []*row) {
 		e := Explained{Source: l.src}
 		for _, row := range rows {
 			e.Groups = append(e.Groups, t.explain(row, &q)...)

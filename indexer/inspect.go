@@ -25,9 +25,9 @@ type Holding struct {
 // context's error.
 func (x *Index) Holdings(ctx context.Context, q Query) ([]Holding, error) {
 	var out []Holding
-	err := x.eachRows(ctx, &q, func(l *Ledger, t *table, rows []*row) {
-		var h Holding
-		h.Source, h.Bound, h.Freshness = l.src, l.bound(&q), l.Freshness()
+	err := x.eachRows(ctx, &q, func(l *Ledger, m *Match, t *table, rows []*row) {
+		h := Holding{Match: *m}
+		h.Source, h.Bound = l.src, l.bound(&q, t, m.Bound.Doubt)
 		l.matchRows(&h.Match, &q, rows, t)
 		// Where a source uses several block sizes its longest run speaks for it.
 		best := 0
@@ -48,25 +48,30 @@ func (x *Index) Holdings(ctx context.Context, q Query) ([]Holding, error) {
 	return out, nil
 }
 
-// eachRows calls do for every source of the model that holds a block of the prompt. It errs with the context's error.
-func (x *Index) eachRows(ctx context.Context, q *Query, do func(l *Ledger, t *table, rows []*row)) error {
+// eachRows calls do for every source of the model that holds a block of the prompt, with what Ledger.precede found. It errs
+// with the context's error.
+func (x *Index) eachRows(ctx context.Context, q *Query, do func(l *Ledger, m *Match, t *table, rows []*row)) error {
 	r := x.readers.Get().(*Reader)
 	defer x.readers.Put(r)
 	defer r.end()
 	if !r.turn(q.Model) {
 		return nil
 	}
+	list, _ := x.models.Load(q.Model)
+	began := make([]Match, len(list))
+	for i, l := range list {
+		l.precede(&began[i])
+	}
 	if err := r.collect(ctx, q, false); err != nil {
 		return err
 	}
-	list, _ := x.models.Load(q.Model)
-	for _, l := range list {
+	for i, l := range list {
 		if err := r.late(); err != nil {
 			return err
 		}
 		t := l.table.Load()
 		if rows := r.rowsOf(l, t); len(rows) > 0 {
-			do(l, t, rows)
+			do(l, &began[i], t, rows)
 		}
 	}
 	return nil

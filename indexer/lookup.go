@@ -51,7 +51,8 @@ type Match struct {
 	// Covered[t] is what tier t adds to the run of the tiers before it, groups asked and caps not applied.
 	Covered [events.TierCount]int
 	Bound   Bound
-	// Freshness of the source when it answered.
+	// Freshness of the source before its blocks were read: every batch up to its LastSequence is in what is answered. Some
+	// that came meanwhile may be too.
 	Freshness Freshness
 }
 

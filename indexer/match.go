@@ -6,11 +6,10 @@ import (
 	"github.com/kvscout/kvscout/events"
 )
 
-// match makes m the answer of one source.
+// match makes m, which Ledger.precede has begun, the answer of one source.
 func (r *Reader) match(l *Ledger, m *Match) {
-	q := r.q
-	m.Source, m.Bound, m.Freshness = l.src, l.bound(q), l.Freshness()
-	t := l.table.Load()
+	q, t := r.q, l.table.Load()
+	m.Source, m.Bound = l.src, l.bound(q, t, m.Bound.Doubt)
 	if w, blocks, ok := r.plainRun(t); ok && sees(q, l) {
 		m.BlockSize = t.sizes[0]
 		if blocks > 0 {

@@ -114,6 +114,12 @@ func (r *Reader) Lookup(ctx context.Context, q *Query) ([]Match, error) {
 		return nil, nil
 	}
 	defer r.end()
+	list, _ := r.x.models.Load(q.Model)
+	r.matches = slices.Grow(r.matches[:0], len(list))[:len(list)]
+	clear(r.matches)
+	for i, l := range list {
+		l.precede(&r.matches[i])
+	}
 	err := r.collect(ctx, q, r.slot != nil)
 	if err == errNotBrief {
 		err = r.collect(ctx, q, false)
@@ -121,12 +127,9 @@ func (r *Reader) Lookup(ctx context.Context, q *Query) ([]Match, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, _ := r.x.models.Load(q.Model)
 	if r.brief {
 		r.placeRuns()
 	}
-	r.matches = slices.Grow(r.matches[:0], len(list))[:len(list)]
-	clear(r.matches)
 	for i, l := range list {
 		if err := r.late(); err != nil {
 			return nil, err

@@ -84,7 +84,7 @@ func (l *Ledger) Stats() SourceStats {
 		Lag:            time.Duration(l.fresh.lag.Load()),
 		Since:          time.Unix(0, l.fresh.since.Load()),
 		BlockSizes:     l.blockSizes(),
-		Bound:          l.bound(&Query{}),
+		Bound:          l.bound(&Query{}, l.table.Load(), 0),
 	}
 	for i := range c.rejected {
 		s.Rejected[i] = c.rejected[i].Load()

@@ -88,7 +88,7 @@ func store(first, blocks, cutTokens int) string {
 func (r *rig) match(d *drain, tokens int) indexer.Match {
 	r.Helper()
 	deadline := time.Now().Add(10 * time.Second)
-	for applied := false; ; {
+	for {
 		q := indexer.Query{Model: "m"}
 		for i := range tokens {
 			q.Tokens = append(q.Tokens, uint32(i+1))
@@ -99,10 +99,7 @@ func (r *rig) match(d *drain, tokens int) indexer.Match {
 		}
 		for _, m := range matches {
 			if m.Source.Rank == 0 && m.Freshness.HasSequence && m.Freshness.LastSequence == uint64(d.id-1) {
-				if applied {
-					return m
-				}
-				applied = true // by now: the number may be newer than the rest of that answer
+				return m
 			}
 		}
 		if time.Now().After(deadline) {
