@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"testing"
@@ -9,11 +10,15 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
+	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
 	"github.com/kvscout/kvscout/scorer/access"
+	"github.com/kvscout/kvscout/test/pki"
 )
 
 // dial connects by grpc-go, whose connections have a transport of their own.
@@ -25,6 +30,47 @@ func dial(t testing.TB, r *rig) *grpc.ClientConn {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
+}
+
+// dialTLS connects by grpc-go with TLS, and with certificates of a caller.
+func dialTLS(t testing.TB, r *rig, ca *pki.Authority, own ...tls.Certificate) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(r.addr, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: ca.Pool(), Certificates: own})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// gRPC with TLS meets grpc-go's own transport, which says nothing of compression in its headers, and which tells the guard of
+// the caller's certificate, in calls that it answers itself and in those that it hands on.
+func TestMutualTLS_TransportOfGRPCClients(t *testing.T) {
+	ca := pki.New(t, "ca")
+	cert, key := ca.Sign(pki.Leaf{CommonName: "kvscout"})
+	r := start(t, access.Options{Cert: cert, Key: key, ClientCA: ca.File, Callers: write(t, "", "score epp cn:epp\noperate admin cn:admin\n")})
+	admin, epp := dialTLS(t, r, ca, ca.Pair(pki.Leaf{CommonName: "admin"})), dialTLS(t, r, ca, ca.Pair(pki.Leaf{CommonName: "epp"}))
+	worker := &kvscoutv1.RegisterWorkerRequest{Worker: &kvscoutv1.WorkerSpec{WorkerId: "w0", Model: "m", Engine: "vllm"}}
+	var header metadata.MD
+	if err := admin.Invoke(t.Context(), kvscoutv1connect.IndexServiceRegisterWorkerProcedure, worker, new(kvscoutv1.RegisterWorkerResponse), grpc.Header(&header)); err != nil || len(header["grpc-accept-encoding"]) > 0 {
+		t.Errorf("RegisterWorker: %v, header %v", err, header)
+	}
+	score := &kvscoutv1.ScoreRequest{Model: "m", Tokens: &kvscoutv1.Tokens{Ids: []int64{1}}}
+	answer := new(kvscoutv1.ScoreResponse)
+	if err := epp.Invoke(t.Context(), kvscoutv1connect.ScoreServiceScoreProcedure, score, answer, grpc.Header(&header)); err != nil || len(header["grpc-accept-encoding"]) > 0 || len(answer.GetWorkers()) != 1 {
+		t.Errorf("Score: %v, header %v, answer %v", err, header, answer)
+	}
+	if got := begun(t, epp, kvscoutv1connect.IndexServiceClearProcedure, "", nil); statusReason(got) != "ROLE_MISSING" {
+		t.Errorf("Clear by who may score: %v", got)
+	}
+	for _, method := range []string{kvscoutv1connect.ScoreServiceScoreProcedure, kvscoutv1connect.IndexServiceGetStatsProcedure} {
+		if got := begun(t, dialTLS(t, r, ca), method, "", nil); statusReason(got) != "NO_CREDENTIAL" {
+			t.Errorf("%s without a certificate: %v", method, got)
+		}
+		if got := begun(t, dialTLS(t, r, ca, ca.Pair(pki.Leaf{CommonName: "x"})), method, "", nil); statusReason(got) != "UNKNOWN_CERTIFICATE" {
+			t.Errorf("%s with one of nobody: %v", method, got)
+		}
+	}
 }
 
 // begun begins a call of any method without a message, and returns the status by which it is refused.
@@ -60,7 +106,18 @@ func statusReason(s *status.Status) string {
 // The same as TestEveryMethod_NeedsItsRole by grpc-go: each method is refused before a message of it was sent.
 func TestEveryMethod_NeedsItsRole_GRPC(t *testing.T) {
 	r := start(t, access.Options{Callers: write(t, "", twoCallers)})
-	conn := dial(t, r)
+	everyMethod(t, dial(t, r))
+}
+
+// And with TLS.
+func TestEveryMethod_NeedsItsRole_GRPCWithTLS(t *testing.T) {
+	ca := pki.New(t, "ca")
+	cert, key := ca.Sign(pki.Leaf{CommonName: "kvscout"})
+	everyMethod(t, dialTLS(t, start(t, access.Options{Callers: write(t, "", twoCallers), Cert: cert, Key: key}), ca))
+}
+
+func everyMethod(t *testing.T, conn *grpc.ClientConn) {
+	t.Helper()
 	for procedure := range methods(t) {
 		for authorization, want := range map[string]struct {
 			code   codes.Code

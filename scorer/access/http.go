@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -123,7 +124,13 @@ func CrossOrigin(origins []string, next http.Handler) http.Handler {
 	}).Handler(next)
 }
 
-// ErrorLog is for http.Server: it passes lines on at debug level, and counts the handshakes that failed.
+// HandshakeFailed counts a connection whose TLS could not be opened, and tells of it at debug level.
+func (g *Guard) HandshakeFailed(remote net.Addr, err error) {
+	g.handshakesFailed.Add(1)
+	g.log.Debug("TLS handshake failed", "address", remote.String(), "error", err)
+}
+
+// ErrorLog is for http.Server: it passes lines on at debug level.
 func (g *Guard) ErrorLog() *log.Logger {
 	return log.New(serverLog{g}, "", 0)
 }
@@ -132,9 +139,6 @@ type serverLog struct{ guard *Guard }
 
 func (s serverLog) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
-	if strings.Contains(text, "TLS handshake error") {
-		s.guard.handshakesFailed.Add(1)
-	}
 	level := slog.LevelDebug
 	if strings.Contains(text, "panic serving") {
 		level = slog.LevelError // a fault of ours, never of a caller

@@ -15,7 +15,7 @@
 //     Options.Grace has passed.
 //  6. Until Options.Ready says so, health says NOT_SERVING of ScoreService and of the whole.
 //  7. One port takes every protocol. A connection whose first request comes right from a gRPC library is answered by
-//     grpc-go's transport, any other, and all with TLS, by net/http's. There Score and ScoreBatch have handlers of their own,
+//     grpc-go's transport, any other by net/http's. There Score and ScoreBatch have handlers of their own,
 //     and everything else becomes an HTTP request; guard, records, limits and errors are the same, and what differs is speed only.
 //
 // Concurrency: Serve may be called once. It starts goroutines for its transports, for each connection until it is known

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"sync"
@@ -10,24 +11,26 @@ import (
 // front answers on one listener with two transports: that of net/http, which speaks every protocol, and for connections of
 // gRPC clients that of grpc-go, which is faster at it. Both call the same handlers.
 type front struct {
-	http *http.Server
-	grpc *grpcServer
+	http   *http.Server
+	grpc   *grpcServer
+	tls    *tls.Config                      // nil in clear text
+	failed func(remote net.Addr, err error) // is told of connections whose TLS could not be opened
 
 	mu       sync.Mutex // guards splitter
 	splitter *splitter  // nil before Serve
 }
 
 func (s *Server) newFront() *front {
-	return &front{http: s.httpServer(), grpc: s.newGRPC()}
+	f := &front{http: s.httpServer(), grpc: s.newGRPC()}
+	if g := s.opts.Guard; g != nil {
+		f.tls, f.failed = g.TLS(), g.HandshakeFailed
+	}
+	return f
 }
 
-// Serve answers until Shutdown or Close, or until the listener fails, and returns as http.Server.Serve does. With TLS all is
-// net/http's: it is told of certificates by the connection, which the splitter would have to open before.
+// Serve answers until Shutdown or Close, or until the listener fails, and returns as http.Server.Serve does.
 func (f *front) Serve(l net.Listener) error {
-	if f.http.TLSConfig != nil {
-		return f.http.ServeTLS(l, "", "")
-	}
-	split := newSplitter(l)
+	split := newSplitter(l, f.tls, f.failed)
 	f.mu.Lock()
 	f.splitter = split
 	f.mu.Unlock()

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	_ "google.golang.org/grpc/encoding/gzip" // requests may be compressed
 	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/keepalive"
@@ -41,6 +43,7 @@ func (s *Server) newGRPC() *grpcServer {
 		grpc.ForceServerCodecV2(frameCodec{}),
 		experimental.BufferPool(buffers),
 		grpc.NumStreamWorkers(streamWorkers),
+		grpc.Creds(opened{}),
 		grpc.InTapHandle(g.limit),
 		grpc.WaitForHandlers(true),
 		grpc.MaxRecvMsgSize(s.opts.ReadMaxBytes),
@@ -124,8 +127,21 @@ func request(ctx context.Context, method string, body *frames) *http.Request {
 			setHeader(r.Header, name, values)
 		}
 	}
-	if p, ok := peer.FromContext(ctx); ok && p.Addr != nil {
-		r.RemoteAddr = p.Addr.String()
-	}
+	r.RemoteAddr, r.TLS = from(ctx)
 	return r.WithContext(ctx)
+}
+
+// from is who calls: the address, and the state of TLS, nil in clear text.
+func from(ctx context.Context) (remote string, state *tls.ConnectionState) {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return "", nil
+	}
+	if p.Addr != nil {
+		remote = p.Addr.String()
+	}
+	if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+		state = &info.State
+	}
+	return remote, state
 }

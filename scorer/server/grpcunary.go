@@ -12,10 +12,8 @@ import (
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -189,16 +187,8 @@ func (a *arrival) Value(key any) any {
 
 // call is what the guard is told of the call.
 func (a *arrival) call(method string) access.Call {
-	c := access.Call{Procedure: method, Authorization: a.header["authorization"]}
-	if p, ok := peer.FromContext(a); ok {
-		if p.Addr != nil {
-			c.Remote = p.Addr.String()
-		}
-		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
-			c.TLS = &info.State
-		}
-	}
-	return c
+	remote, state := from(a)
+	return access.Call{Procedure: method, Authorization: a.header["authorization"], TLS: state, Remote: remote}
 }
 
 // traceOf carries the trace that a caller says it has, if it says one.

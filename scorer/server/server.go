@@ -194,9 +194,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 func (s *Server) httpServer() *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true) // TLS is open before net/http gets a connection
 	hs := &http.Server{
-		Handler:           s.handler,
+		Handler:           told(s.handler),
+		ConnContext:       withConn,
 		Protocols:         protocols,
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       idleTime,
@@ -209,11 +210,7 @@ func (s *Server) httpServer() *http.Server {
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	if g := s.opts.Guard; g != nil {
-		hs.TLSConfig, hs.ErrorLog = g.TLS(), g.ErrorLog()
-	}
-	if hs.TLSConfig != nil {
-		protocols.SetHTTP2(true)
-		protocols.SetUnencryptedHTTP2(false)
+		hs.ErrorLog = g.ErrorLog()
 	}
 	return hs
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -24,9 +25,11 @@ const (
 )
 
 // splitter shares the connections of one listener between two servers: those of gRPC clients, by their first request, and
-// all others. Who reads such a connection misses nothing of it.
+// all others. Who reads such a connection misses nothing of it, but for its TLS, which is open.
 type splitter struct {
 	listener net.Listener
+	tls      *tls.Config                      // nil in clear text
+	failed   func(remote net.Addr, err error) // is told of connections whose TLS could not be opened
 	grpc     *branch
 	rest     *branch
 
@@ -38,8 +41,10 @@ type splitter struct {
 	closed bool
 }
 
-func newSplitter(l net.Listener) *splitter {
-	return &splitter{listener: l, grpc: newBranch(l.Addr()), rest: newBranch(l.Addr()), open: make(map[net.Conn]bool)}
+func newSplitter(l net.Listener, conf *tls.Config, failed func(net.Addr, error)) *splitter {
+	return &splitter{
+		listener: l, tls: conf, failed: failed, grpc: newBranch(l.Addr()), rest: newBranch(l.Addr()), open: make(map[net.Conn]bool),
+	}
 }
 
 // run accepts connections until the listener fails or is closed, and returns why.
@@ -84,8 +89,8 @@ func (s *splitter) look(c net.Conn) {
 		return
 	}
 	s.open[c] = true
-	s.wg.Go(func() { // ends within sniffTime, or by close, which waits for it
-		head, isGRPC, err := sniff(c, sniffTime)
+	s.wg.Go(func() { // ends within twice sniffTime, or by close, which waits for it
+		known, isGRPC, err := s.know(c)
 		s.mu.Lock()
 		delete(s.open, c)
 		err = errors.Join(err, c.SetDeadline(time.Time{}))
@@ -94,10 +99,29 @@ func (s *splitter) look(c net.Conn) {
 		if isGRPC {
 			to = s.grpc
 		}
-		if err != nil || !to.take(&replayed{Conn: c, head: head}) {
+		if err != nil || !to.take(known) {
 			_ = c.Close() // it has nothing to be told
 		}
 	})
+}
+
+// know opens a connection and finds out what it speaks.
+func (s *splitter) know(c net.Conn) (known *conn, isGRPC bool, err error) {
+	if err := c.SetDeadline(time.Now().Add(sniffTime)); err != nil {
+		return nil, false, err
+	}
+	known, err = open(c, s.tls)
+	if err != nil {
+		s.mu.Lock()
+		closed := s.closed
+		s.mu.Unlock()
+		if !closed {
+			s.failed(c.RemoteAddr(), err)
+		}
+		return nil, false, err
+	}
+	known.head, isGRPC, err = sniff(known.Conn, sniffTime)
+	return known, isGRPC, err
 }
 
 // sniff reads as much of a connection as it takes to tell what it is, but not for longer than within. head is what its
@@ -190,23 +214,6 @@ func (r *recorder) Read(p []byte) (int, error) {
 	n, err := r.conn.Read(p)
 	r.read = append(r.read, p[:n]...)
 	return n, err
-}
-
-// replayed is a connection of which head was read already.
-type replayed struct {
-	net.Conn
-	head []byte // read by one goroutine at a time, as connections are
-}
-
-func (r *replayed) Read(p []byte) (int, error) {
-	if len(r.head) > 0 {
-		n := copy(p, r.head)
-		if r.head = r.head[n:]; len(r.head) == 0 {
-			r.head = nil
-		}
-		return n, nil
-	}
-	return r.Conn.Read(p)
 }
 
 // branch is a listener that is given its connections.
