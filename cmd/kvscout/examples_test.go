@@ -1,12 +1,12 @@
 package main
 
 import (
-	"cmp"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/kvscout/kvscout/test/testpython"
 )
 
 // The examples in Go and Python score a prompt of 65 tokens of which a worker holds and reuses 64.
@@ -16,7 +16,7 @@ func TestExamples(t *testing.T) {
 	for _, id := range append(tokens(100, 64), 7) {
 		ids = append(ids, strconv.Itoa(int(id)))
 	}
-	python := cmp.Or(os.Getenv("KVSCOUT_PYTHON"), "../../.venv/bin/python")
+	python := testpython.Path(t)
 	for _, c := range []struct {
 		name string
 		args []string
@@ -30,7 +30,7 @@ func TestExamples(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			out, err := exec.CommandContext(t.Context(), c.args[0], c.args[1:]...).CombinedOutput()
 			if err != nil {
-				t.Fatalf("%v (make .venv makes the Python that tests use)\n%s", err, out)
+				t.Fatalf("%v\n%s", err, out)
 			}
 			wants(t, string(out), c.want...)
 			bad, err := exec.CommandContext(t.Context(), c.args[0], append(c.args[1:len(c.args):len(c.args)], "x")...).CombinedOutput()

@@ -10,13 +10,13 @@ import (
 
 	"github.com/kvscout/kvscout/events"
 	"github.com/kvscout/kvscout/events/recording"
-	"github.com/kvscout/kvscout/events/zmq/zmqtest"
+	"github.com/kvscout/kvscout/test/testpython"
 )
 
 // drainOf serves events as trtllm-serve's /kv_cache_events does, and returns its URL.
 func drainOf(t *testing.T, list ...string) string {
 	t.Helper()
-	cmd := exec.Command(zmqtest.Python(t), "../../events/poll/testdata/server.py")
+	cmd := exec.Command(testpython.Path(t), "../../events/poll/testdata/server.py")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -1,18 +1,19 @@
 package main
 
 import (
-	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/kvscout/kvscout/test/testpython"
 )
 
 // The example of a router in Python, with stubs that grpcio-tools generate as it says.
 func TestExamples_PythonStubs(t *testing.T) {
-	python := cmp.Or(os.Getenv("KVSCOUT_PYTHON"), "../../.venv/bin/python")
+	python := testpython.Path(t)
 	stubs := t.TempDir()
 	protos, err := filepath.Glob("../../proto/kvscout/v1/*.proto")
 	if err != nil || len(protos) == 0 {
@@ -20,7 +21,7 @@ func TestExamples_PythonStubs(t *testing.T) {
 	}
 	generate := exec.Command(python, append([]string{"-m", "grpc_tools.protoc", "-I", "../../proto", "--python_out=" + stubs, "--grpc_python_out=" + stubs}, protos...)...)
 	if out, err := generate.CombinedOutput(); err != nil {
-		t.Fatalf("%v (make .venv makes the Python that tests use)\n%s", err, out)
+		t.Fatalf("%v\n%s", err, out)
 	}
 	server, _ := scored(t)
 	router := func(args ...string) (string, error) {

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/kvscout/kvscout/events"
-	"github.com/kvscout/kvscout/events/zmq/zmqtest"
+	"github.com/kvscout/kvscout/test/testpython"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,7 +34,7 @@ type engine struct {
 // serve starts an engine; port "0" takes a free one.
 func serve(t *testing.T, port string) *engine {
 	t.Helper()
-	e := &engine{t: t, cmd: exec.Command(zmqtest.Python(t), "testdata/server.py", port)}
+	e := &engine{t: t, cmd: exec.Command(testpython.Path(t), "testdata/server.py", port)}
 	e.cmd.Stderr = os.Stderr
 	var err error
 	if e.in, err = e.cmd.StdinPipe(); err != nil {

@@ -16,39 +16,16 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 	"go.uber.org/goleak"
+
+	"github.com/kvscout/kvscout/test/testpython"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// python is the interpreter with pyzmq, msgspec and msgpack.
-func python(t *testing.T) string {
-	t.Helper()
-	if p := os.Getenv("KVSCOUT_PYTHON"); p != "" {
-		return p
-	}
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ; ; dir = filepath.Dir(dir) {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no go.mod above the package")
-		}
-	}
-	p := filepath.Join(dir, ".venv", "bin", "python")
-	if _, err := os.Stat(p); err != nil {
-		t.Fatalf("this test needs Python with pyzmq, msgspec and msgpack: make .venv, or set KVSCOUT_PYTHON (%v)", err)
-	}
-	return p
-}
-
 // peer starts testdata/peer.py with args and returns what it prints, line by line, to its end.
 func peerProcess(t *testing.T, args ...string) *bufio.Scanner {
 	t.Helper()
-	cmd := exec.Command(python(t), append([]string{filepath.Join("testdata", "peer.py")}, args...)...)
+	cmd := exec.Command(testpython.Path(t), append([]string{filepath.Join("testdata", "peer.py")}, args...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/kvscout/kvscout/events"
+	"github.com/kvscout/kvscout/test/testpython"
 )
 
 // The bytes of wire.md 8: V-4 (vLLM maps), S-1 (SGLang arrays) and S-2 (SGLang maps, with rank 0 for nil).
@@ -63,7 +64,7 @@ type verdict struct {
 
 func judge(t *testing.T, lines []string) []verdict {
 	t.Helper()
-	cmd := exec.Command(python(t), filepath.Join("testdata", "peer.py"), "structs")
+	cmd := exec.Command(testpython.Path(t), filepath.Join("testdata", "peer.py"), "structs")
 	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n"))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

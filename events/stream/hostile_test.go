@@ -30,7 +30,7 @@ func TestRule17_HostilePeersDoNotDisturb(t *testing.T) {
 		if !bytes.HasPrefix(a.Bytes, zmqtest.Hello("PUB")) {
 			strangers++
 		}
-		wg.Go(func() {
+		wg.Go(func() { // ends with the connection, waited for below
 			if !zmqtest.Strike(t, "tcp", "127.0.0.1:"+port, a, 10*time.Second) {
 				t.Errorf("%s: connection stays open", a.Name)
 			}

@@ -27,7 +27,7 @@ func TestRule17_HostilePublishersThatDialUs(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	var wg sync.WaitGroup
 	for _, a := range zmqtest.Attacks("PUB") {
-		wg.Go(func() {
+		wg.Go(func() { // ends with the connection, waited for below
 			if !zmqtest.Strike(t, "tcp", "127.0.0.1:"+port, a, 5*time.Second) {
 				t.Errorf("%s: connection stays open", a.Name)
 			}

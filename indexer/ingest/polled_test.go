@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/kvscout/kvscout/events"
-	"github.com/kvscout/kvscout/events/zmq/zmqtest"
 	"github.com/kvscout/kvscout/indexer"
+	"github.com/kvscout/kvscout/test/testpython"
 )
 
 // drain is an engine's /kv_cache_events, served by Python.
@@ -26,7 +26,7 @@ type drain struct {
 
 func newDrain(t *testing.T) *drain {
 	t.Helper()
-	cmd := exec.Command(zmqtest.Python(t), "../../events/poll/testdata/server.py")
+	cmd := exec.Command(testpython.Path(t), "../../events/poll/testdata/server.py")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

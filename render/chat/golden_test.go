@@ -3,7 +3,6 @@ package chat_test
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,10 +10,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/kvscout/kvscout/render/chat"
 	"github.com/kvscout/kvscout/render/pyval"
+	"github.com/kvscout/kvscout/render/pyval/pyvaltest"
 )
 
 // frozen is the time at which testdata/oracle was made.
@@ -23,24 +22,7 @@ func frozen() time.Time { return time.Date(2026, 3, 7, 9, 5, 3, 0, time.UTC) }
 // oracle reads a file of testdata/oracle, which transformers or Jinja wrote.
 func oracle(t testing.TB, name string) *pyval.Dict {
 	t.Helper()
-	packed, err := os.ReadFile(filepath.Join("testdata", "oracle", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := zstd.NewReader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	text, err := d.DecodeAll(packed, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := pyval.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v.(*pyval.Dict)
+	return pyvaltest.Read(t, filepath.Join("testdata", "oracle", name))
 }
 
 func dict(d *pyval.Dict, key string) *pyval.Dict {

@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/kvscout/kvscout/render/profile"
+	"github.com/kvscout/kvscout/render/pyval/pyvaltest"
 )
 
 // golden is a body that was sent to a real vLLM 0.32, and its answer.
@@ -54,7 +55,7 @@ func goldens(t *testing.T, model string) []golden {
 // TestVLLMGoldens takes every body of a real engine, as far as that goes without its tokenizer: what the engine refused
 // is refused, what it rendered is not, ids in a body are the engine's, and texts are as many as the engine's prompts.
 func TestVLLMGoldens(t *testing.T) {
-	o := oracle(t, filepath.Join("..", "chat", "testdata", "oracle", "goldens.json.zst"))
+	o := pyvaltest.Read(t, filepath.Join("..", "chat", "testdata", "oracle", "goldens.json.zst"))
 	for _, model := range []string{"qwen3", "llama3_1", "deepseek_v3"} {
 		def := dict(dict(o, "templates"), "npm-"+model)
 		tokens := map[string]string{}

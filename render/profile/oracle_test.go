@@ -3,40 +3,16 @@ package profile_test
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/kvscout/kvscout/render/chat"
 	"github.com/kvscout/kvscout/render/profile"
 	"github.com/kvscout/kvscout/render/pyval"
+	"github.com/kvscout/kvscout/render/pyval/pyvaltest"
 )
-
-// oracle reads a file that an engine's own code wrote (testdata/oracle/make_*.py).
-func oracle(t testing.TB, path string) *pyval.Dict {
-	t.Helper()
-	packed, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := zstd.NewReader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	text, err := d.DecodeAll(packed, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := pyval.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v.(*pyval.Dict)
-}
 
 func dict(d *pyval.Dict, key string) *pyval.Dict {
 	v, _ := d.Get(key)
@@ -66,7 +42,7 @@ func parse(t testing.TB, src string) *chat.Template {
 // testOracle holds every case of a file against an engine's answer: the same text, or an error for a refusal. What we
 // cannot be sure of may be refused where the engine renders, but not more often than allowed.
 func testOracle(t *testing.T, file string, engine profile.Engine, allowed int) {
-	o := oracle(t, filepath.Join("testdata", "oracle", file))
+	o := pyvaltest.Read(t, filepath.Join("testdata", "oracle", file))
 	templates := map[string]*chat.Template{}
 	for _, e := range dict(o, "templates").Entries() {
 		templates[e.Key.(string)] = parse(t, e.Value.(string))
@@ -111,8 +87,8 @@ func TestVLLM(t *testing.T) { testOracle(t, "vllm.json.zst", profile.VLLM, 26) }
 
 // TestVLLMContentFormat: what vLLM finds out about the content format of real templates (Case67).
 func TestVLLMContentFormat(t *testing.T) {
-	o := oracle(t, filepath.Join("testdata", "oracle", "vllm.json.zst"))
-	g := oracle(t, filepath.Join("..", "chat", "testdata", "oracle", "goldens.json.zst"))
+	o := pyvaltest.Read(t, filepath.Join("testdata", "oracle", "vllm.json.zst"))
+	g := pyvaltest.Read(t, filepath.Join("..", "chat", "testdata", "oracle", "goldens.json.zst"))
 	for _, e := range dict(o, "formats").Entries() {
 		name := e.Key.(string)
 		src := str(dict(dict(g, "templates"), name), "src")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kvscout/kvscout/render/profile"
 	"github.com/kvscout/kvscout/render/pyval"
+	"github.com/kvscout/kvscout/render/pyval/pyvaltest"
 )
 
 const probe = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% if m.tool_calls %}{{ m.tool_calls|tojson }}{% endif %}{% endfor %}{{ tools|tojson }}"
@@ -127,7 +128,7 @@ func TestTruncation(t *testing.T) {
 
 // FuzzChat: no panic and errors of known kinds, whatever the body.
 func FuzzChat(f *testing.F) {
-	for _, c := range list(oracle(f, "testdata/oracle/vllm.json.zst"), "cases")[:400] {
+	for _, c := range list(pyvaltest.Read(f, "testdata/oracle/vllm.json.zst"), "cases")[:400] {
 		f.Add([]byte(str(c.(*pyval.Dict), "body")))
 	}
 	tmpl := parse(f, probe)

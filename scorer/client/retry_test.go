@@ -204,7 +204,7 @@ func TestRetry_Budget(t *testing.T) {
 	c := dial(t, client.Options{Timeout: patience, Retries: 3}, url)
 	var wg sync.WaitGroup
 	for range 40 {
-		wg.Go(func() {
+		wg.Go(func() { // ends with its share, waited for below
 			for range calls / 40 {
 				if _, err := c.Score(t.Context(), scoreRequest()); client.Reason(err) != "NOT_READY" {
 					t.Error(err)

@@ -2,7 +2,6 @@ package contract
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -41,11 +40,6 @@ func run(m *testing.M) int {
 		return 1
 	}
 	return m.Run()
-}
-
-// python has the packages of test/requirements.txt; without them tests fail, since skipping would prove nothing.
-func python() string {
-	return cmp.Or(os.Getenv("KVSCOUT_PYTHON"), filepath.Join(root, ".venv", "bin", "python"))
 }
 
 // renderer is a vllm-render server as far as its answers go: every body is the tokens 7, 8, 9.

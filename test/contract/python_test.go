@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/kvscout/kvscout/test/testpython"
 )
 
 // grpcio is Python's gRPC, in a process that lives as long as the test.
@@ -25,7 +27,7 @@ type grpcio struct {
 
 func startPython(t *testing.T, addr string) *grpcio {
 	t.Helper()
-	cmd := exec.Command(python(), filepath.Join("testdata", "call.py"), addr)
+	cmd := exec.Command(testpython.Path(t), filepath.Join("testdata", "call.py"), addr)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -36,7 +38,7 @@ func startPython(t *testing.T, addr string) *grpcio {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		t.Fatalf("%v; run `make .venv`, or set KVSCOUT_PYTHON to a Python with the packages of test/requirements.txt", err)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = in.Close()

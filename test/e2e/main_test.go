@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/kvscout/kvscout/test/testpython"
 )
 
 // patience is how long a test waits for a condition that takes milliseconds on an idle machine.
@@ -51,14 +53,12 @@ func run(m *testing.M) int {
 
 // findPython finds a Python that has the packages. Without one the tests fail: skipping would prove nothing.
 func findPython() (string, error) {
-	p := os.Getenv("KVSCOUT_PYTHON")
-	if p == "" {
-		p = filepath.Join(root, ".venv", "bin", "python")
-	}
-	out, err := exec.Command(p, "-c", "import zmq, msgspec, grpc, grpc_reflection").CombinedOutput()
+	p, err := testpython.Find()
 	if err != nil {
-		return "", fmt.Errorf("no usable Python (%s: %v %s); run `make .venv`, or set KVSCOUT_PYTHON to a Python with the "+
-			"packages of test/requirements.txt", p, err, out)
+		return "", err
+	}
+	if out, err := exec.Command(p, "-c", "import zmq, msgspec, grpc, grpc_reflection").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s lacks packages of test/requirements.txt: %w %s", p, err, out)
 	}
 	return p, nil
 }

@@ -53,9 +53,9 @@ func churnRemove(id, from, to int) events.Event {
 type churn struct {
 	x            *indexer.Index
 	least, most  map[string][3]int
-	mu           sync.Mutex
-	faults       []string // guarded by mu
-	seen, looked int      // guarded by mu
+	mu           sync.Mutex // guards faults, seen and looked
+	faults       []string
+	seen, looked int
 }
 
 func (c *churn) open(worker string) *indexer.Ledger {

@@ -28,9 +28,9 @@ type world struct {
 	// mishear, if set, is what index and twin hear instead of a batch: a fault to be found.
 	mishear func(events.Batch) events.Batch
 
-	credited int // tokens, over all answers
-	mu       sync.Mutex
-	faults   []string // guarded by mu
+	credited int        // tokens, over all answers
+	mu       sync.Mutex // guards faults
+	faults   []string
 }
 
 // pair is one source of the index beside its model.

@@ -1,4 +1,3 @@
-// Package pki makes certificates for tests: an authority, and what it signs, as PEM files in a folder of the test.
 package pki
 
 import (

@@ -1,4 +1,3 @@
-// Package testlog gathers what a running program or server writes, for tests that look at it meanwhile.
 package testlog
 
 import (

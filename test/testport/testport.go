@@ -1,4 +1,3 @@
-// Package testport hands out free ports to tests that must know a port before somebody listens there.
 package testport
 
 import (

@@ -2,7 +2,7 @@
 // engine, and plays hostile peers.
 //
 // In: commands of the test. Out: what the publisher answers. It is for tests only; it fails them when the Python that
-// it needs is missing (KVSCOUT_PYTHON, or .venv/bin/python at the module's root, see test/requirements.txt).
+// it needs is missing (package test/testpython).
 //
 // A Publisher is used by one goroutine.
 package zmqtest

@@ -7,28 +7,14 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 	"syscall"
 	"testing"
+
+	"github.com/kvscout/kvscout/test/testpython"
 )
 
 //go:embed publisher.py
 var script string
-
-// Python returns the interpreter that has pyzmq, or fails the test.
-func Python(t testing.TB) string {
-	t.Helper()
-	path := os.Getenv("KVSCOUT_PYTHON")
-	if path == "" {
-		_, file, _, _ := runtime.Caller(0)
-		path = filepath.Join(filepath.Dir(file), "..", "..", "..", ".venv", "bin", "python")
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("no Python with pyzmq: %v (set KVSCOUT_PYTHON or install test/requirements.txt in .venv)", err)
-	}
-	return path
-}
 
 // Args are the fields of a command; see publisher.py.
 type Args map[string]any
@@ -56,7 +42,7 @@ type Publisher struct {
 // Start runs a publisher, which ends with the test.
 func Start(t testing.TB) *Publisher {
 	t.Helper()
-	cmd := exec.Command(Python(t), "-u", "-c", script)
+	cmd := exec.Command(testpython.Path(t), "-u", "-c", script)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
