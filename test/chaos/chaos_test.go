@@ -186,7 +186,7 @@ func await(t *testing.T, e *engine, log *journal, wrong func() string) {
 	}
 }
 
-// differs compares the index with the engine on everything that it ever served: equal, or else never above. It says
+// differs compares the index with the engine on what it served: equal, or else never above. It says
 // what is wrong, "" if nothing is.
 func differs(x *indexer.Index, l *indexer.Ledger, e *engine, equal bool) string {
 	if f := l.Freshness(); f.State != events.StateLive && equal {

@@ -18,7 +18,7 @@ import (
 // smallBuffer is how many batches the engines keep whose buffer does not reach back to their start.
 const smallBuffer = 20
 
-// engine is one simulated engine behind two proxies, with everything that was asked of it.
+// engine is one simulated engine behind two proxies, with what was asked of it.
 type engine struct {
 	*simulate.Engine
 	live, replay *proxy
@@ -28,6 +28,7 @@ type engine struct {
 	skew         atomic.Int64 // of its clock, nanoseconds
 
 	served map[string]simulate.Request // by content; belongs to the goroutine of life, then to the test
+	keys   []string                    // of served, in no order; likewise
 	faults map[string]int              // what happened to it; likewise
 }
 
@@ -100,8 +101,28 @@ func (e *engine) run(r simulate.Request) error {
 	}
 	whole := r
 	whole.Tokens = append(append([]uint32(nil), r.Tokens...), simulate.Generate(r.Tokens, r.Output)...)
-	e.served[fmt.Sprint(whole.Adapter, "\x00", whole.CacheSalt, "\x00", whole.Tokens)] = whole
+	e.remember(whole)
 	return nil
+}
+
+// remembered is how many prompts an engine is asked about in the end. Two minutes serve fewer.
+const remembered = 500
+
+// remember keeps r. When there is no more room it takes the place of any other, so that young ones are kept most, and some of
+// every age.
+func (e *engine) remember(r simulate.Request) {
+	key := fmt.Sprint(r.Adapter, "\x00", r.CacheSalt, "\x00", r.Tokens)
+	if _, again := e.served[key]; again {
+		return
+	}
+	if len(e.keys) < remembered {
+		e.keys = append(e.keys, key)
+	} else {
+		i := e.random.IntN(remembered)
+		delete(e.served, e.keys[i])
+		e.keys[i] = key
+	}
+	e.served[key] = r
 }
 
 // life serves requests at about the given pause, and does to the engine what happens to engines, until ctx ends.
