@@ -47,15 +47,20 @@ func (d *Decoder) bufferedStore(b *Batch, rank *bufferedRank, h *bufferedHead) e
 			return r.skip()
 		}
 	})
-	blocks := d.buffered.blocks
 	switch {
 	case err != nil:
 		return err
 	case !seen:
 		return fault(ReasonBadEvent)
-	case len(blocks) == 0:
+	case len(d.buffered.blocks) == 0:
 		return nil
 	}
+	return d.bufferedRuns(b, rank, h, parent, hasParent, firstHash)
+}
+
+// bufferedRuns makes the Events of a chain whose blocks were read, and whose hashes begin at firstHash.
+func (d *Decoder) bufferedRuns(b *Batch, rank *bufferedRank, h *bufferedHead, parent Hash, hasParent bool, firstHash int) error {
+	blocks := d.buffered.blocks
 	size := d.buffered.blockSize(rank, blocks)
 	if root := &blocks[0]; !hasParent && root.tokens() == size && root.extras == nil && root.salt == "" &&
 		rank.hides(d.tokens[root.first:root.end], root.hash) {

@@ -9,5 +9,7 @@
 //  2. No label holds what a caller sent: values are names of our own (methods, codes, reasons, states, tiers), and ids and
 //     models of workers.
 //
+// Concurrency: everything may be called from anywhere; nothing here starts a goroutine.
+//
 // It is not a place for decisions: whatever acts on these numbers lies outside.
 package metrics
