@@ -78,6 +78,7 @@ func TestAccess_BadSettings(t *testing.T) {
 		"Unix socket":              {"--tls-cert", "c", "--tls-key", "k", "--listen", "unix:///tmp/x"},
 		"negative or no number":    {"--max-rate-per-caller", "NaN"},
 		"max-calls":                {"--max-calls", "-1"},
+		"max-wait":                 {"--max-wait", "0s"},
 		"cors-origin":              {"--cors-origin", "ops.example.com"},
 		"line 1: the credential":   {"--callers", writeFile(t, "callers", "score gateway secret-0123456789")},
 		"no such file":             {"--tls-cert", "/nonexistent/c", "--tls-key", "/nonexistent/k"},

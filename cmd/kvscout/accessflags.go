@@ -6,11 +6,14 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"runtime"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/kvscout/kvscout/scorer/access"
+	"github.com/kvscout/kvscout/scorer/turn"
 )
 
 // accessOptions are the settings of a server that say who may call, and how much.
@@ -20,6 +23,7 @@ type accessOptions struct {
 
 	maxCalls, maxCallsPerCaller, maxConnections int
 	maxRate                                     float64
+	maxWait                                     time.Duration
 }
 
 func (o *accessOptions) register(f *pflag.FlagSet) {
@@ -28,7 +32,8 @@ func (o *accessOptions) register(f *pflag.FlagSet) {
 	f.StringVar(&o.clientCA, "tls-client-ca", "", "`FILE` with the authorities whose client certificates are taken, in PEM; without --callers each of them may do everything (default: none)")
 	f.StringVar(&o.callers, "callers", "", "`FILE` of callers, read again when it changes: lines of a role, score or operate, a name, and sha256:, token:, san: or cn: with a credential (default: none, who connects may do everything)")
 	f.StringArrayVar(&o.origins, "cors-origin", nil, "`ORIGIN` of web pages whose scripts may call, such as https://ops.example.com, * being any; may be repeated (default: none)")
-	f.IntVar(&o.maxCalls, "max-calls", 1024, "calls under way at once, those over it are refused; 0 is no bound")
+	f.IntVar(&o.maxCalls, "max-calls", 0, "calls of routers under way at once, and so many others beside them, those over it are refused; 0 is 64 for each processor, at least 128")
+	f.DurationVar(&o.maxWait, "max-wait", turn.DefaultMaxWait, "how long a call of Score may wait for a processor while many do, those over it are refused")
 	f.IntVar(&o.maxCallsPerCaller, "max-calls-per-caller", 0, "the same of one caller, by its name or else its address (default 0: no bound)")
 	f.Float64Var(&o.maxRate, "max-rate-per-caller", 0, "calls a second of one caller, and at once; messages of a stream wait for it (default 0: no bound)")
 	f.IntVar(&o.maxConnections, "max-connections", 8192, "connections open at once, those over it are closed; 0 is no bound")
@@ -55,13 +60,30 @@ func (o *accessOptions) check(listen string) error {
 			bad("cors-origin %q is not of the form https://HOST", origin)
 		}
 	}
+	if o.maxWait <= 0 {
+		bad("max-wait is not positive")
+	}
 	return errors.Join(faults...)
 }
 
+// For each processor so many calls may be under way, and so many where there are few.
+const (
+	callsEach  = 64
+	callsLeast = 128
+)
+
+// turns settles how many calls there may be, and is where they wait.
+func (o *accessOptions) turns() *turn.Queue {
+	if o.maxCalls == 0 {
+		o.maxCalls = max(callsLeast, callsEach*runtime.GOMAXPROCS(0))
+	}
+	return turn.New(turn.Options{MaxWait: o.maxWait, MaxWaiting: o.maxCalls})
+}
+
 // guard reads the files.
-func (o *accessOptions) guard(log *slog.Logger) (*access.Guard, error) {
+func (o *accessOptions) guard(turns *turn.Queue, log *slog.Logger) (*access.Guard, error) {
 	g, err := access.New(access.Options{
-		Callers: o.callers, Cert: o.cert, Key: o.key, ClientCA: o.clientCA, Logger: log,
+		Callers: o.callers, Cert: o.cert, Key: o.key, ClientCA: o.clientCA, Logger: log, Crowded: turns.Crowded,
 		Limits: access.Limits{
 			Calls: o.maxCalls, CallsPerCaller: o.maxCallsPerCaller, Rate: o.maxRate, Connections: o.maxConnections,
 		},

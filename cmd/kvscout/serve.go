@@ -22,6 +22,7 @@ import (
 	"github.com/kvscout/kvscout/scorer/calls"
 	"github.com/kvscout/kvscout/scorer/scorerpc"
 	"github.com/kvscout/kvscout/scorer/server"
+	"github.com/kvscout/kvscout/scorer/turn"
 )
 
 func newServe() *cobra.Command {
@@ -67,7 +68,8 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 		return err
 	}
 	defer operators.stop()
-	guard, err := o.access.guard(log)
+	turns := o.access.turns()
+	guard, err := o.access.guard(turns, log)
 	if err != nil {
 		return err
 	}
@@ -109,7 +111,7 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	defer stop()
 	defer share.follow(cmd.Context(), fleet)()
 	ready := newReadiness(o, index, configured)
-	srv, scores := newServer(o, guard, index, fleet, asker, keeper, renderers, share, operators, ready, log, start)
+	srv, scores := newServer(o, guard, turns, index, fleet, asker, keeper, renderers, share, operators, ready, log, start)
 	return keep(cmd.Context(), keeper, fleet, o.snapshotEvery, func(ctx context.Context) error {
 		defer background(ctx, scores.Run)()
 		return serveOn(ctx, srv, listener, guard.TLS() != nil, cmd.OutOrStdout())
@@ -174,8 +176,9 @@ func newReadiness(o *serveOptions, index *indexer.Index, described []ingest.Work
 }
 
 // newServer puts the services together.
-func newServer(o *serveOptions, guard *access.Guard, index *indexer.Index, fleet *ingest.Fleet, asker *discover.Asker, keeper *ingest.Keeper, renderers *renderers, share *sharing, operators *operators, ready *ingest.Readiness, log *slog.Logger, start time.Time) (*server.Server, *scorerpc.Service) {
+func newServer(o *serveOptions, guard *access.Guard, turns *turn.Queue, index *indexer.Index, fleet *ingest.Fleet, asker *discover.Asker, keeper *ingest.Keeper, renderers *renderers, share *sharing, operators *operators, ready *ingest.Readiness, log *slog.Logger, start time.Time) (*server.Server, *scorerpc.Service) {
 	scores := scorerpc.New(index, fleet, scorerpc.Options{
+		MaxCalls: o.access.maxCalls, Turns: turns,
 		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderers.renderer(), Logger: log,
 		TenantHeader: o.render.tenantHeader, StripFields: o.render.stripFields,
 		TrustCallerTokens: o.render.trustCallerTokens, FlagFingerprints: o.render.mismatch == "flag",

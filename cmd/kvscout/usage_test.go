@@ -30,7 +30,7 @@ var contract = map[string][]string{
 		"renderer-health-interval", "render-model", "render-reload-interval", "render-cache-bytes", "render-cache-ttl",
 		"tenant-header", "strip-field", "trust-caller-tokens", "fingerprint-mismatch", "snapshot", "snapshot-every", "ready-grace",
 		"kubernetes-pods", "kubernetes-endpoint-slices", "kubernetes-namespace", "kubernetes-port", "kubernetes-worker-id", "kubeconfig",
-		"max-index-bytes", "tls-cert", "tls-key", "tls-client-ca", "callers", "cors-origin", "max-calls", "max-calls-per-caller",
+		"max-index-bytes", "tls-cert", "tls-key", "tls-client-ca", "callers", "cors-origin", "max-calls", "max-wait", "max-calls-per-caller",
 		"max-rate-per-caller", "max-connections", "admin-listen", "mutex-profile-fraction", "block-profile-rate", "otlp-endpoint", "otlp-protocol", "trace-ratio"},
 	"score": {"server", "model", "body", "path", "tokens", "prompt", "hashes", "block-size", "adapter", "cache-salt",
 		"cache-salt-file", "extra-key", "candidate", "role", "protocol", "json", "header", "prompt-index", "return-tokens", "weights",

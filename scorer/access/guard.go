@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/kvscout/kvscout/indexer/indexrpc"
+	"github.com/kvscout/kvscout/scorer/turn"
 )
 
 // DefaultPoll is how often files are looked at.
@@ -33,6 +34,8 @@ type Options struct {
 	// Cert and Key are the server's, in PEM; both or none. ClientCA has the authorities of callers' certificates.
 	Cert, Key, ClientCA string
 	Limits              Limits
+	// Crowded says whether calls that score wait too long already; the next is refused then. Nil is never.
+	Crowded func() bool
 	// Logger gets what happens to the files, and refusals, few of them. Nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -124,12 +127,13 @@ type Call struct {
 type Admission struct {
 	crowd *crowd // nil outside of the limits
 	who   *caller
+	class class
 }
 
 // End says that the call is over.
 func (a Admission) End() {
 	if a.crowd != nil {
-		a.crowd.leave(a.who)
+		a.crowd.leave(a.class, a.who)
 	}
 }
 
@@ -146,12 +150,18 @@ func (g *Guard) Admit(c Call) (Admission, *indexrpc.Error) {
 	if unlimited(c.Procedure) {
 		return Admission{}, nil
 	}
-	counted, err := g.crowd.enter(key)
+	class := classOf(c.Procedure)
+	var counted *caller
+	if g.opts.Crowded != nil && g.opts.Crowded() && scoring[c.Procedure] {
+		err = indexrpc.Overloaded("%w", turn.ErrCrowded)
+	} else {
+		counted, err = g.crowd.enter(class, key)
+	}
 	if err != nil {
 		g.count(c, who.name, err)
 		return Admission{}, err
 	}
-	return Admission{crowd: g.crowd, who: counted}, nil
+	return Admission{crowd: g.crowd, who: counted, class: class}, nil
 }
 
 // identify finds out who calls, and by what the caller is counted.

@@ -17,7 +17,8 @@ const maxRemembered = 4096
 
 // Limits bounds the calls of all callers and of each. Zero is no bound.
 type Limits struct {
-	// Calls is how many may be under way, CallsPerCaller how many of one caller. A stream is one call.
+	// Calls is how many of routers may be under way, and how many others beside them, so that neither keep the other out;
+	// CallsPerCaller is how many of one caller, of both kinds. A stream is one call.
 	Calls, CallsPerCaller int
 	// Rate is how many calls, and messages of streams, of one caller begin in a second; as many may begin at once.
 	Rate float64
@@ -60,7 +61,7 @@ type caller struct {
 // crowd holds the callers that are remembered, those seen last.
 type crowd struct {
 	limits Limits
-	calls  atomic.Int64 // of all callers
+	calls  [classes]atomic.Int64 // of all callers
 	known  *lru.Cache[callerKey, *caller]
 
 	connections atomic.Int64
@@ -90,9 +91,9 @@ func (c *crowd) caller(key callerKey) *caller {
 }
 
 // enter lets a call in, which must leave, or says why not. who is nil when callers are not counted apart.
-func (c *crowd) enter(key callerKey) (who *caller, refused *indexrpc.Error) {
-	if n := c.calls.Add(1); c.limits.Calls > 0 && n > int64(c.limits.Calls) {
-		c.calls.Add(-1)
+func (c *crowd) enter(of class, key callerKey) (who *caller, refused *indexrpc.Error) {
+	if n := c.calls[of].Add(1); c.limits.Calls > 0 && n > int64(c.limits.Calls) {
+		c.calls[of].Add(-1)
 		return nil, indexrpc.Overloaded("%d calls are under way", c.limits.Calls)
 	}
 	if !c.limits.perCaller() {
@@ -100,11 +101,11 @@ func (c *crowd) enter(key callerKey) (who *caller, refused *indexrpc.Error) {
 	}
 	who = c.caller(key)
 	if n := who.calls.Add(1); c.limits.CallsPerCaller > 0 && n > int64(c.limits.CallsPerCaller) {
-		c.leave(who)
+		c.leave(of, who)
 		return nil, indexrpc.Overloaded("%d calls of this caller are under way", c.limits.CallsPerCaller)
 	}
 	if wait := who.wait(time.Now()); wait > 0 {
-		c.leave(who)
+		c.leave(of, who)
 		refused = indexrpc.Failf(indexrpc.ReasonRateLimited, "more than %g calls a second", c.limits.Rate)
 		refused.RetryAfter = wait
 		return nil, refused
@@ -112,8 +113,8 @@ func (c *crowd) enter(key callerKey) (who *caller, refused *indexrpc.Error) {
 	return who, nil
 }
 
-func (c *crowd) leave(who *caller) {
-	c.calls.Add(-1)
+func (c *crowd) leave(of class, who *caller) {
+	c.calls[of].Add(-1)
 	if who != nil {
 		who.calls.Add(-1)
 	}

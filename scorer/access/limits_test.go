@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -196,8 +197,8 @@ func under(t testing.TB, r *rig, n uint64) {
 	eventually(t, strconv.FormatUint(n, 10)+" calls are under way", func() bool { return r.guard.Stats().GetCalls() == n })
 }
 
-// Rule 17: over the bound of calls under way the next is refused before its body, with when to try again; health is told
-// all the same, and there is room again at once.
+// Rule 17: over the bound of routers' calls under way the next is refused before its body, with when to try again; there is room
+// again at once. Operators' calls have room of their own, and health is told all the same.
 func TestLimit_Calls(t *testing.T) {
 	r := start(t, access.Options{Limits: access.Limits{Calls: 2}})
 	slow := []net.Conn{begin(t, r, "", 10), begin(t, r, "", 10)}
@@ -207,10 +208,17 @@ func TestLimit_Calls(t *testing.T) {
 		t.Errorf("a third: %+v", a)
 	}
 	for name, opts := range protocols {
-		_, err := r.calls(client(t, nil, true), "", opts...).index.GetStats(t.Context(), connect.NewRequest(&kvscoutv1.GetStatsRequest{}))
+		calls := r.calls(client(t, nil, true), "", opts...)
+		_, err := calls.score.Score(t.Context(), connect.NewRequest(&kvscoutv1.ScoreRequest{}))
 		retry := detail[*errdetails.RetryInfo](err)
 		if connect.CodeOf(err) != connect.CodeResourceExhausted || reason(t, err) != "OVERLOADED" || retry.GetRetryDelay().AsDuration() <= 0 {
 			t.Errorf("%s: %v, %v", name, err, retry)
+		}
+		res, err := calls.index.GetStats(t.Context(), connect.NewRequest(&kvscoutv1.GetStatsRequest{}))
+		if err != nil {
+			t.Errorf("%s: statistics: %v", name, err)
+		} else if a := res.Msg.GetStats().GetAccess(); a.GetCalls() < 3 || a.GetMaxCalls() != 2 {
+			t.Errorf("%s: %v", name, a)
 		}
 		health := connect.NewClient[message, message](client(t, nil, true), r.url+"/grpc.health.v1.Health/Check", opts...)
 		if _, err := health.CallUnary(t.Context(), connect.NewRequest(&message{})); err != nil {
@@ -224,6 +232,57 @@ func TestLimit_Calls(t *testing.T) {
 	under(t, r, 1)
 	if got := r.calls(client(t, nil, false), "").scores(); got != "" {
 		t.Errorf("with room again: %s", got)
+	}
+}
+
+// Operators' calls have a bound of their own, which keeps no router out.
+func TestLimit_CallsOfOperators(t *testing.T) {
+	r := start(t, access.Options{Limits: access.Limits{Calls: 2}})
+	c := r.calls(client(t, nil, true), "")
+	for range 2 {
+		stream, err := c.index.StreamStats(t.Context(), connect.NewRequest(&kvscoutv1.StreamStatsRequest{}))
+		if err != nil || !stream.Receive() {
+			t.Fatalf("a stream: %v", err)
+		}
+		defer stream.Close()
+	}
+	_, err := c.index.GetStats(t.Context(), connect.NewRequest(&kvscoutv1.GetStatsRequest{}))
+	if got := reason(t, err); got != "OVERLOADED" {
+		t.Errorf("a third: %q", got)
+	}
+	if got := c.scores(); got != "" {
+		t.Errorf("a router: %q", got)
+	}
+}
+
+// While calls wait too long for their turn those that would wait too are refused before their body. Reports and streams, of which
+// each request waits by itself, and all that is no router's are let in.
+func TestLimit_Crowded(t *testing.T) {
+	var crowded atomic.Bool
+	r := start(t, access.Options{Crowded: crowded.Load})
+	crowded.Store(true)
+	for _, procedure := range access.Procedures() {
+		a, refused := r.guard.Admit(access.Call{Procedure: procedure})
+		want := slices.Contains([]string{"/kvscout.v1.ScoreService/Score", "/kvscout.v1.ScoreService/ScoreBatch", "/kvscout.v1.RenderService/Render"}, procedure)
+		if (refused != nil) != want {
+			t.Errorf("%s: %v", procedure, refused)
+		}
+		a.End()
+	}
+	if a := answered(t, begin(t, r, "", 8<<20)); a.status != http.StatusTooManyRequests || a.reason() != "OVERLOADED" || a.header.Get("Retry-After") != "1" {
+		t.Errorf("a call whose body does not come: %+v", a)
+	}
+	for name, opts := range protocols {
+		if got := r.calls(client(t, nil, true), "", opts...).scores(); got != "OVERLOADED" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := r.guard.Stats().GetRefused()["OVERLOADED"]; got != 8 {
+		t.Errorf("%d were counted", got)
+	}
+	crowded.Store(false)
+	if got := r.calls(client(t, nil, false), "").scores(); got != "" {
+		t.Errorf("with room again: %q", got)
 	}
 }
 

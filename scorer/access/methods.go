@@ -77,5 +77,31 @@ func RoleOf(procedure string) Role {
 	return RoleOperate
 }
 
+// class is a kind of calls that has room of its own.
+type class uint8
+
+const (
+	telling class = iota // statistics, health and operators' calls, which a flood of scores does not keep out
+	routing              // what routers ask and report
+	classes
+)
+
+// scoring has the calls of routers. Those that are true are for one answer, which takes work; of a stream each request is for one.
+var scoring = map[string]bool{
+	kvscoutv1connect.ScoreServiceScoreProcedure:         true,
+	kvscoutv1connect.ScoreServiceScoreBatchProcedure:    true,
+	kvscoutv1connect.RenderServiceRenderProcedure:       true,
+	kvscoutv1connect.ScoreServiceScoreStreamProcedure:   false,
+	kvscoutv1connect.ScoreServiceReportRoutedProcedure:  false,
+	kvscoutv1connect.ScoreServiceReportOutcomeProcedure: false,
+}
+
+func classOf(procedure string) class {
+	if _, ok := scoring[procedure]; ok {
+		return routing
+	}
+	return telling
+}
+
 // unlimited says whether a method is outside the limits: who asks whether a server lives must learn it from a busy one too.
 func unlimited(procedure string) bool { return procedure == healthCheck }

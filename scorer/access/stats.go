@@ -12,7 +12,8 @@ import (
 // Stats are the counters as Stats.access has them.
 func (g *Guard) Stats() *kvscoutv1.AccessStats {
 	out := &kvscoutv1.AccessStats{
-		Calls:              uint64(max(0, g.crowd.calls.Load())),
+		Calls:              uint64(max(0, g.crowd.calls[routing].Load()+g.crowd.calls[telling].Load())),
+		MaxCalls:           uint64(max(0, g.opts.Limits.Calls)),
 		Callers:            uint32(g.crowd.known.Len()), //nolint:gosec // at most maxRemembered
 		Connections:        uint64(max(0, g.crowd.connections.Load())),
 		RefusedConnections: g.connectionsRefused.Load(),

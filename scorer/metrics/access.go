@@ -5,6 +5,7 @@ import kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 var (
 	accessRefused     = counter("access_refused_total", "Calls refused before they were read, by reason.", "reason")
 	accessCalls       = gauge("access_calls", "Calls under way, streams included.")
+	accessMaxCalls    = gauge("access_calls_max", "How many calls of routers may be under way, and so many others beside them; 0 is no bound.")
 	accessCallers     = gauge("access_callers", "Callers whose calls are counted apart.")
 	accessConnections = gauge("access_connections", "Connections of callers.")
 	accessTurnedAway  = counter("access_refused_connections_total", "Connections closed at once because there were too many.")
@@ -22,6 +23,7 @@ func (t telling) access(a *kvscoutv1.AccessStats) {
 		t.count(accessRefused, n, reason)
 	}
 	t.count(accessCalls, a.GetCalls())
+	t.count(accessMaxCalls, a.GetMaxCalls())
 	t.count(accessCallers, uint64(a.GetCallers()))
 	t.count(accessConnections, a.GetConnections())
 	t.count(accessTurnedAway, a.GetRefusedConnections())

@@ -12,8 +12,8 @@
 //  4. A body is scored in the namespace that its tenant header or the body itself names, or refused: never a salted one as
 //     unsalted (rule 3). The renderer gets the body byte for byte, less the gateway's own members, with the base model in
 //     place of an adapter.
-//  5. Score takes no lock that a writer holds, and nothing of it waits but the renderer (rule 16).
-//  6. Tokens, features, candidates and calls at once are bounded (rule 17).
+//  5. Score takes no lock that a writer holds, and waits for nothing but the renderer and, among many others, its turn (rule 16).
+//  6. Tokens, features, candidates and calls at once are bounded, and how long one waits for a processor (rule 17, package turn).
 //  7. Salts, token ids and body text are in no answer and no log line. What a renderer says of a body goes to its
 //     sender, and only there. return_tokens gives a caller the tokens of its own prompt.
 //  8. Token ids that a body carries for its prompt are taken from trusted callers, else the body is refused.

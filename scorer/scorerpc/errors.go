@@ -7,6 +7,7 @@ import (
 	"github.com/kvscout/kvscout/indexer/indexrpc"
 	"github.com/kvscout/kvscout/render"
 	"github.com/kvscout/kvscout/scorer"
+	"github.com/kvscout/kvscout/scorer/turn"
 )
 
 // renderReasons says what a failed render means to the caller of Score.
@@ -39,6 +40,8 @@ func classify(err error) *indexrpc.Error {
 		return known
 	case errors.As(err, &rendering) && rendering.Reason < render.ReasonCount:
 		return classifyRender(rendering)
+	case errors.Is(err, turn.ErrCrowded):
+		return indexrpc.Overloaded("%w", err)
 	case errors.Is(err, scorer.ErrWeight):
 		return &indexrpc.Error{Reason: indexrpc.ReasonBadTierWeight, Err: err}
 	default:

@@ -22,6 +22,7 @@ import (
 	"github.com/kvscout/kvscout/scorer/codec"
 	"github.com/kvscout/kvscout/scorer/latency"
 	"github.com/kvscout/kvscout/scorer/routed"
+	"github.com/kvscout/kvscout/scorer/turn"
 )
 
 // Defaults of Options.
@@ -38,8 +39,11 @@ type Options struct {
 	MaxPromptTokens int
 	// MaxCandidates bounds the candidates of a request.
 	MaxCandidates int
-	// MaxCalls bounds the calls that run at once, those that wait for the renderer included.
+	// MaxCalls bounds the requests under way, those that wait for the renderer or for their turn included.
 	MaxCalls int
+	// Turns bounds the requests that are rated at once, and how long others wait; nil does not. Those that wait for the
+	// renderer have no turn.
+	Turns *turn.Queue
 	// MaxStreams bounds the streams that are open at once.
 	MaxStreams int
 	// Weights is what a token is worth by tier; all zero is scorer.DefaultWeights.
@@ -139,6 +143,7 @@ func (s *Service) Stats() *kvscoutv1.ScoreStats {
 		Requests: s.requests.Load(), Remembered: uint64(s.memory.size()), Routed: c.All, RoutedWaiting: c.Waiting,
 		RoutedConfirmed: c.Confirmed, RoutedExpired: c.Expired, RoutedDropped: c.Dropped,
 		Latency: latencyOf(s.answered.Counts()), InFlight: indexrpc.Count(s.calls.Inside()), MaxInFlight: indexrpc.Count(s.opts.MaxCalls),
+		Waiting: indexrpc.Count(s.opts.Turns.Waiting()),
 	}
 	for r := range s.errors {
 		n := s.errors[r].Load()
@@ -216,6 +221,10 @@ func (s *Service) score(ctx context.Context, req *kvscoutv1.ScoreRequest, sh *sh
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if err := s.opts.Turns.Enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.opts.Turns.Leave()
 	return s.answer(ctx, req, want, p, sh)
 }
 

@@ -33,7 +33,7 @@ var cases = map[string]struct{ fires, silent string }{
 	"KvscoutRendererDown":     {`kvscout_renderer_ready{instance="a",model="m",renderer="r"} 0x60`, `kvscout_renderer_ready{instance="a",model="m",renderer="r"} 1x60`},
 	"KvscoutIndexAtCap": {"kvscout_source_evicted_blocks_total{" + source + "} 0+10x60\n  kvscout_index_max_bytes{instance=\"a\"} 1000x60",
 		"kvscout_source_evicted_blocks_total{" + source + "} 10x60\n  kvscout_index_max_bytes{instance=\"a\"} 1000x60"},
-	"KvscoutOverloaded": {`kvscout_score_requests_total{instance="a",outcome="error",reason="OVERLOADED"} 0+5x60`, `kvscout_score_requests_total{instance="a",outcome="error",reason="NO_PROMPT"} 0+5x60`},
+	"KvscoutOverloaded": {`kvscout_access_refused_total{instance="a",reason="OVERLOADED"} 0+5x60`, `kvscout_score_requests_total{instance="a",outcome="error",reason="NO_PROMPT"} 0+5x60`},
 	"KvscoutSlow": {"kvscout_score_duration_seconds_bucket{instance=\"a\",le=\"0.016\"} 0+50x60\n  kvscout_score_duration_seconds_bucket{instance=\"a\",le=\"0.1\"} 0+100x60\n  kvscout_score_duration_seconds_bucket{instance=\"a\",le=\"+Inf\"} 0+100x60",
 		"kvscout_score_duration_seconds_bucket{instance=\"a\",le=\"0.016\"} 0+100x60\n  kvscout_score_duration_seconds_bucket{instance=\"a\",le=\"0.1\"} 0+100x60\n  kvscout_score_duration_seconds_bucket{instance=\"a\",le=\"+Inf\"} 0+100x60"},
 	"KvscoutSnapshotOld":        {`kvscout_snapshot_age_seconds{instance="a"} 2000x60`, `kvscout_snapshot_age_seconds{instance="a"} 60x60`},

@@ -1286,6 +1286,8 @@ type AccessStats struct {
 	Refused map[string]uint64 `protobuf:"bytes,1,rep,name=refused,proto3" json:"refused,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// Calls under way, streams and the one that asks included.
 	Calls uint64 `protobuf:"varint,2,opt,name=calls,proto3" json:"calls,omitempty"`
+	// Calls of routers that may be under way, and so many others beside them. 0: no bound.
+	MaxCalls uint64 `protobuf:"varint,9,opt,name=max_calls,json=maxCalls,proto3" json:"max_calls,omitempty"`
 	// Callers whose calls are counted apart; of many those seen last. 0: no limit is by caller.
 	Callers uint32 `protobuf:"varint,3,opt,name=callers,proto3" json:"callers,omitempty"`
 	// Connections open now.
@@ -1342,6 +1344,13 @@ func (x *AccessStats) GetRefused() map[string]uint64 {
 func (x *AccessStats) GetCalls() uint64 {
 	if x != nil {
 		return x.Calls
+	}
+	return 0
+}
+
+func (x *AccessStats) GetMaxCalls() uint64 {
+	if x != nil {
+		return x.MaxCalls
 	}
 	return 0
 }
@@ -2688,8 +2697,10 @@ type ScoreStats struct {
 	Latency *LatencyStats `protobuf:"bytes,60,opt,name=latency,proto3" json:"latency,omitempty"`
 	// Requests of these and calls of Render under way now.
 	InFlight uint32 `protobuf:"varint,61,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
-	// The most that may be under way.
-	MaxInFlight   uint32 `protobuf:"varint,62,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
+	// The most that may be under way: AccessStats.max_calls.
+	MaxInFlight uint32 `protobuf:"varint,62,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`
+	// Of those under way, those that wait for their turn to be rated.
+	Waiting       uint32 `protobuf:"varint,63,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2797,6 +2808,13 @@ func (x *ScoreStats) GetInFlight() uint32 {
 func (x *ScoreStats) GetMaxInFlight() uint32 {
 	if x != nil {
 		return x.MaxInFlight
+	}
+	return 0
+}
+
+func (x *ScoreStats) GetWaiting() uint32 {
+	if x != nil {
+		return x.Waiting
 	}
 	return 0
 }
@@ -4345,10 +4363,11 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"indexBytes\x12#\n" +
 	"\rretired_bytes\x18. \x01(\x04R\fretiredBytes\x12&\n" +
 	"\x0fmax_index_bytes\x18/ \x01(\x04R\rmaxIndexBytes\x12/\n" +
-	"\x06access\x18< \x01(\v2\x17.kvscout.v1.AccessStatsR\x06access\"\xb2\x03\n" +
+	"\x06access\x18< \x01(\v2\x17.kvscout.v1.AccessStatsR\x06access\"\xcf\x03\n" +
 	"\vAccessStats\x12>\n" +
 	"\arefused\x18\x01 \x03(\v2$.kvscout.v1.AccessStats.RefusedEntryR\arefused\x12\x14\n" +
-	"\x05calls\x18\x02 \x01(\x04R\x05calls\x12\x18\n" +
+	"\x05calls\x18\x02 \x01(\x04R\x05calls\x12\x1b\n" +
+	"\tmax_calls\x18\t \x01(\x04R\bmaxCalls\x12\x18\n" +
 	"\acallers\x18\x03 \x01(\rR\acallers\x12 \n" +
 	"\vconnections\x18\x04 \x01(\x04R\vconnections\x12/\n" +
 	"\x13refused_connections\x18\x05 \x01(\x04R\x12refusedConnections\x12+\n" +
@@ -4487,7 +4506,7 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\n" +
 	"TierBlocks\x12$\n" +
 	"\x04tier\x18\x01 \x01(\x0e2\x10.kvscout.v1.TierR\x04tier\x12\x16\n" +
-	"\x06blocks\x18\x02 \x01(\x04R\x06blocks\"\xec\x03\n" +
+	"\x06blocks\x18\x02 \x01(\x04R\x06blocks\"\x86\x04\n" +
 	"\n" +
 	"ScoreStats\x12\x1a\n" +
 	"\brequests\x18\x01 \x01(\x04R\brequests\x12:\n" +
@@ -4502,7 +4521,8 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"remembered\x122\n" +
 	"\alatency\x18< \x01(\v2\x18.kvscout.v1.LatencyStatsR\alatency\x12\x1b\n" +
 	"\tin_flight\x18= \x01(\rR\binFlight\x12\"\n" +
-	"\rmax_in_flight\x18> \x01(\rR\vmaxInFlight\x1a9\n" +
+	"\rmax_in_flight\x18> \x01(\rR\vmaxInFlight\x12\x18\n" +
+	"\awaiting\x18? \x01(\rR\awaiting\x1a9\n" +
 	"\vErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"z\n" +
