@@ -234,6 +234,9 @@ func printSnapshot(w io.Writer, s *kvscoutv1.SnapshotStats) {
 		fmt.Fprintf(w, ", %v old, %d sources went on, dropped: %s", s.GetRestoredAge().AsDuration().Round(time.Second),
 			s.GetRestoredSources(), counts(s.GetDroppedSources()))
 	}
+	if s.GetWaitingSources() > 0 {
+		fmt.Fprintf(w, ", %d wait for their workers to be found", s.GetWaitingSources())
+	}
 	fmt.Fprintf(w, "; %d written", s.GetSaves())
 	if s.GetLastAge() != nil {
 		fmt.Fprintf(w, ", the last %v ago in %v, %d bytes, %d sources", s.GetLastAge().AsDuration().Round(time.Second),

@@ -120,6 +120,7 @@ func snapshotStatsOf(k ingest.KeeperStats, now time.Time) *kvscoutv1.SnapshotSta
 		Error:           k.Why,
 		RestoredSources: Count(k.Restored.Sources),
 		RestoredWorkers: Count(k.Restored.Workers),
+		WaitingSources:  Count(k.Restored.Waiting),
 		Saves:           k.Saves,
 		Failures:        k.Failures,
 	}

@@ -25,16 +25,9 @@ func (f *Fleet) Discovered(u discover.Update) {
 	named := make(map[string]bool, len(u.Workers))
 	for _, d := range u.Workers {
 		named[d.ID] = true
-		w, err := FromDiscovery(d)
-		if err == nil {
-			if said, ok := f.discovered[w.ID]; ok && said.equal(w) {
-				continue
-			}
-			f.discovered[w.ID] = w
-			if m := f.workers[w.ID]; m != nil && !m.configured {
-				continue
-			}
-			_, err = f.registerLocked(w, true, nil)
+		tried, err := f.discoveredLocked(d)
+		if !tried {
+			continue
 		}
 		delete(refused, d.ID)
 		if err != nil {
@@ -53,6 +46,31 @@ func (f *Fleet) Discovered(u discover.Update) {
 		u.Pending = append(u.Pending, discover.Pending{ID: id, Why: why})
 	}
 	f.found = u
+}
+
+// discoveredLocked registers a worker as discovery tells it. tried is false if there is no need to: it was told so before, or
+// is a caller's. Needs f.mu.
+func (f *Fleet) discoveredLocked(d discover.Worker) (tried bool, err error) {
+	w, err := FromDiscovery(d)
+	if err != nil {
+		return true, err
+	}
+	if said, ok := f.discovered[w.ID]; ok && said.equal(w) {
+		return false, nil
+	}
+	f.discovered[w.ID] = w
+	was := f.workers[w.ID]
+	if was != nil && !was.configured {
+		return false, nil
+	}
+	if _, err := f.registerLocked(w, true, f.awaitedLocked(w.ID)); err != nil {
+		return true, err
+	}
+	if m := f.workers[w.ID]; m != was {
+		m.found = true
+	}
+	f.forgoLocked(w.ID, DropUnconfigured) // ranks that it has no more
+	return true, nil
 }
 
 // loseLocked takes out a worker that discovery no longer names. Needs f.mu.

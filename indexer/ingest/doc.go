@@ -19,9 +19,12 @@
 //     Records up to that one change nothing once it is restored, and each one behind it is read, or its loss is told.
 //  8. A registration that fails changes nothing: whether every rank can be opened is looked at before any is dropped. A rank that
 //     is described has a stream of its own, and what the batches of another rank's stream say of it does not count.
+//  9. What a snapshot has of a worker that discovery had found is in no answer until discovery names it again, for a bounded time
+//     in which every snapshot hands it on.
 //
 // Concurrency: one goroutine per source with an endpoint, ended by Deregister, replacement or Close, which wait for it.
-// Lock order: Fleet.mu, then a source's push, then the index.
+// Lock order: Fleet.mu, then a source's push, then the index; a snapshot's file is read under a lock taken after
+// Fleet.mu.
 //
 // It needs no server: see the example, and docs/embedding.md.
 //

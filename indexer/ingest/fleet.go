@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/kvscout/kvscout/events"
 	"github.com/kvscout/kvscout/events/discover"
@@ -32,6 +33,8 @@ type Options struct {
 	Limits events.Limits
 	// Policy says which addresses may be dialled for events, by ZMQ and by HTTP.
 	Policy discover.Policy
+	// Await is how long what a snapshot has of a discovered worker is kept for discovery to find it; 0 is DefaultAwait.
+	Await time.Duration
 	// Log, when set, is where everything that the fleet hears is shared with replicas.
 	Log    Log
 	Logger *slog.Logger
@@ -54,7 +57,7 @@ type Fleet struct {
 	// followed is what is read from a log; nil if nothing is.
 	followed atomic.Pointer[Followed]
 
-	mu sync.Mutex // guards workers, closed, discovered, found and refreshed; held while a worker comes or goes
+	mu sync.Mutex // guards the fields below but called; held while a worker comes or goes
 	// workers by id.
 	workers map[string]*member
 	closed  bool
@@ -65,6 +68,8 @@ type Fleet struct {
 	found      discover.Update
 	// refreshed is the last update of the discovery of Called, without workers.
 	refreshed discover.Update
+	// awaited is what Restore left to discovery; nil if there was nothing.
+	awaited *awaited
 }
 
 // member is a worker of the fleet.
@@ -72,7 +77,8 @@ type member struct {
 	Worker
 	sources []*source
 	// configured: by Restore or discovery. Others were registered by a call, and are registered again after a restart.
-	configured bool
+	// found: by discovery, which is to find it again after a restart.
+	configured, found bool
 	// call is how a caller named it that left it to be asked; nil if it is not.
 	call *call
 	// ill is what is wrong with its serving port; nil if nothing is known to be.
@@ -97,6 +103,9 @@ type source struct {
 func New(index *indexer.Index, opts Options) *Fleet {
 	if opts.MaxWorkers <= 0 {
 		opts.MaxWorkers = defaultMaxWorkers
+	}
+	if opts.Await <= 0 {
+		opts.Await = DefaultAwait
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -142,6 +151,7 @@ func (f *Fleet) Deregister(id string, rank *int) bool {
 	defer f.mu.Unlock()
 	m, ok := f.workers[id]
 	if !ok {
+		f.forgoLocked(id, DropUnconfigured)
 		return false
 	}
 	gone := m.sources

@@ -68,7 +68,6 @@ func (k *Keeper) Restore(configured []Worker) error {
 	file, err := snapshot.Open(k.path, k.index.Fingerprint())
 	var restored Restored
 	if err == nil {
-		defer file.Close()
 		restored, err = k.fleet.Restore(configured, file)
 		if err != nil && !errors.Is(err, snapshot.ErrDamaged) {
 			return err
@@ -176,6 +175,15 @@ func (k *Keeper) Stats() KeeperStats {
 	defer k.mu.Unlock()
 	s := k.stats
 	s.Failures = maps.Clone(s.Failures)
+	late := k.fleet.Awaited()
+	s.Restored.Sources += late.Sources
+	s.Restored.Waiting = late.Waiting
+	if len(late.Dropped) > 0 {
+		s.Restored.Dropped = maps.Clone(s.Restored.Dropped)
+		for reason, n := range late.Dropped {
+			s.Restored.Dropped[reason] += n
+		}
+	}
 	if n := k.fleet.followed.Load().dropped(); n > 0 {
 		s.Restored.Sources -= n
 		s.Restored.Dropped = maps.Clone(s.Restored.Dropped)

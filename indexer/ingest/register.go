@@ -69,6 +69,9 @@ func (f *Fleet) registerLocked(w Worker, configured bool, from *restoring) (repl
 		f.workers[w.ID] = m
 	}
 	f.publishLocked()
+	if !configured {
+		f.forgoLocked(w.ID, DropChanged) // it is a caller's now
+	}
 	if err != nil {
 		return known, err
 	}

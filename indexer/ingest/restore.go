@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 
 	"github.com/kvscout/kvscout/events"
 	"github.com/kvscout/kvscout/events/jetstream"
@@ -16,7 +17,7 @@ import (
 
 // Reasons why a source of a snapshot was not restored.
 const (
-	// DropUnconfigured: it was configured when the snapshot was written and is not any more.
+	// DropUnconfigured: it was configured or discovered when the snapshot was written and is not any more.
 	DropUnconfigured = "not_configured"
 	// DropChanged: it is described otherwise now.
 	DropChanged = "changed"
@@ -28,14 +29,16 @@ const (
 type Restored struct {
 	// Sources taken over, and Workers registered again that are not configured.
 	Sources, Workers int
+	// Waiting is how many sources wait for discovery to find their workers again; see Fleet.Awaited.
+	Waiting int
 	// Dropped counts the sources that were not taken over, by reason.
 	Dropped map[string]int
 }
 
 // Restore registers the configured workers, and from the snapshot those that others had registered when it was written.
-// The sources of both go on from where the snapshot has them. It errs with an error of Register of a configured worker,
-// and with snapshot.ErrDamaged if the snapshot's list of workers cannot be read; nothing is registered then. file may be
-// nil.
+// The sources of both go on from where the snapshot has them. So do those of workers that discovery had found, once Discovered
+// names them again. It errs with an error of Register of a configured worker, and with snapshot.ErrDamaged if the snapshot's
+// list of workers cannot be read; nothing is registered then. file may be nil, and is closed when it is not needed any more.
 func (f *Fleet) Restore(configured []Worker, file *snapshot.File) (Restored, error) {
 	r := &restoring{f: f, file: file, out: Restored{Dropped: make(map[string]int)}, bookmarks: make(map[string]jetstream.Bookmark)}
 	var saved []savedWorker
@@ -43,19 +46,25 @@ func (f *Fleet) Restore(configured []Worker, file *snapshot.File) (Restored, err
 	if file != nil {
 		var err error
 		if saved, log, err = readWorkers(file.Fleet(), f.opts.MaxWorkers); err != nil {
-			return r.out, err
+			return r.out, errors.Join(err, file.Close())
 		}
 	}
 	known := make(map[string]bool)
 	for _, w := range configured {
 		known[w.ID] = true
 		if _, err := f.register(w, true, r); err != nil {
-			return r.out, err
+			return r.out, errors.Join(err, r.close())
 		}
 	}
+	var left []savedWorker
 	for _, s := range saved {
 		w := s.Worker
-		if known[w.ID] || s.Configured {
+		switch {
+		case s.Discovered && !known[w.ID]:
+			left = append(left, s)
+			r.out.Waiting += len(r.left(w))
+			continue
+		case known[w.ID] || s.Configured:
 			r.drop(w, DropUnconfigured)
 			continue
 		}
@@ -70,7 +79,11 @@ func (f *Fleet) Restore(configured []Worker, file *snapshot.File) (Restored, err
 	if log != nil {
 		f.followed.Load().restore(*log, r)
 	}
-	return r.out, nil
+	out := r.out
+	if file != nil {
+		f.await(r, left)
+	}
+	return out, nil
 }
 
 // readWorkers reads what Save wrote: the workers, and where the log was, if one was followed. It errs with
@@ -122,6 +135,25 @@ type restoring struct {
 	seen  map[string]bool // ids of sources that asked
 	// bookmarks of the sources of a log that were taken over, by id.
 	bookmarks map[string]jetstream.Bookmark
+	reading   sync.Mutex // held while file is read; taken after Fleet.mu
+}
+
+// close closes the file, if there is one.
+func (r *restoring) close() error {
+	if r.file == nil {
+		return nil
+	}
+	return r.file.Close()
+}
+
+// left is which of a worker's sources the file has and nobody has asked for.
+func (r *restoring) left(w Worker) (ids []string) {
+	for _, s := range w.Sources {
+		if _, ok := r.file.Find(s.ID()); ok && !r.seen[s.ID()] {
+			ids = append(ids, s.ID())
+		}
+	}
+	return ids
 }
 
 // take fills a new writer from the snapshot and says where its stream goes on. Ranks of all that the stream's batches
@@ -139,7 +171,9 @@ func (r *restoring) take(src events.Source, all []events.Source, w *indexer.Writ
 	if !ok {
 		return events.Cursor{}, false
 	}
+	r.reading.Lock()
 	err := r.file.Stream(at, &r.saved)
+	r.reading.Unlock()
 	if err == nil {
 		r.note, err = readNote(r.saved.Note, r.f.followed.Load().has(src.Worker))
 	}
@@ -169,10 +203,8 @@ func (r *restoring) take(src events.Source, all []events.Source, w *indexer.Writ
 
 // drop counts the sources of a worker that nobody asked for.
 func (r *restoring) drop(w Worker, reason string) {
-	for _, s := range w.Sources {
-		if _, ok := r.file.Find(s.ID()); ok && !r.seen[s.ID()] {
-			r.out.Dropped[reason]++
-			r.f.log.Info("source of the snapshot is dropped", "source", s.ID(), "reason", reason)
-		}
+	for _, id := range r.left(w) {
+		r.out.Dropped[reason]++
+		r.f.log.Info("source of the snapshot is dropped", "source", id, "reason", reason)
 	}
 }

@@ -16,6 +16,8 @@ import (
 type savedWorker struct {
 	Worker     Worker `json:"worker"`
 	Configured bool   `json:"configured,omitempty"`
+	// Discovered says that discovery is to find it again: Restore cannot know whether it still is.
+	Discovered bool `json:"discovered,omitempty"`
 	// Stated is what a caller said of a worker that is asked about itself, Without the ranks that a call has taken out.
 	Stated  *discover.Worker `json:"stated,omitempty"`
 	Without []int            `json:"without,omitempty"`
@@ -23,7 +25,7 @@ type savedWorker struct {
 
 // saved is the worker as a snapshot has it.
 func (m *member) saved() savedWorker {
-	s := savedWorker{Worker: m.Worker, Configured: m.configured}
+	s := savedWorker{Worker: m.Worker, Configured: m.configured, Discovered: m.configured && m.found}
 	if m.call != nil {
 		stated := m.call.stated
 		stated.Known = nil // it is what Worker says
@@ -33,7 +35,8 @@ func (m *member) saved() savedWorker {
 }
 
 // Save writes the fleet and what its sources hold to a snapshot. Each source is saved as of one batch, not all as of one
-// moment. skipped counts sources that hold nothing to go on from, or do not fit a snapshot.
+// moment; what is awaited of the snapshot that was restored is in it too. skipped counts sources that hold nothing to go on
+// from, or do not fit a snapshot.
 func (f *Fleet) Save(out *snapshot.Writer) (saved, skipped int, err error) {
 	workers := []savedWorker{} // a list, if an empty one
 	var sources []*source
@@ -47,7 +50,10 @@ func (f *Fleet) Save(out *snapshot.Writer) (saved, skipped int, err error) {
 		}
 		sources = append(sources, m.sources...)
 	}
+	carried := f.carryLocked()
 	f.mu.Unlock()
+	defer carried.done()
+	workers = append(workers, carried.workers...)
 	text, err := json.Marshal(workers)
 	if err != nil {
 		return 0, 0, err
@@ -63,6 +69,9 @@ func (f *Fleet) Save(out *snapshot.Writer) (saved, skipped int, err error) {
 		return 0, 0, err
 	}
 	var s indexer.Saved
+	if saved, skipped, err = carried.streams(out, &s); err != nil {
+		return saved, skipped, err
+	}
 	for _, src := range sources {
 		export := src.export
 		if followed.has(src.Worker) {

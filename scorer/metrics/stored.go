@@ -10,7 +10,8 @@ var (
 	snapshotSources  = gauge("snapshot_sources", "Sources in the last snapshot written; absent without one.")
 	snapshotSaves    = counter("snapshot_writes_total", "Snapshots written.")
 	snapshotFailures = counter("snapshot_failures_total", "Snapshots that could not be written, by reason.", "reason")
-	snapshotRestored = gauge("snapshot_restored_sources", "Sources that went on from the snapshot at the start.")
+	snapshotRestored = gauge("snapshot_restored_sources", "Sources that went on from the snapshot at the start, or since their workers were found again.")
+	snapshotWaiting  = gauge("snapshot_waiting_sources", "Sources of the snapshot that wait for discovery to find their workers again.")
 
 	logUnreached   = gauge("log_unreached_seconds", "How long the log has been out of reach; 0 while it is reached.")
 	logReconnects  = counter("log_reconnects_total", "Connections to the log made after the first.")
@@ -32,6 +33,7 @@ func (t telling) snapshot(s *kvscoutv1.SnapshotStats) {
 	}
 	t.count(snapshotSaves, s.GetSaves())
 	t.count(snapshotRestored, uint64(s.GetRestoredSources()))
+	t.count(snapshotWaiting, uint64(s.GetWaitingSources()))
 	for reason, n := range s.GetFailures() {
 		t.count(snapshotFailures, n, reason)
 	}

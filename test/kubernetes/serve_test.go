@@ -5,6 +5,7 @@ package kubernetes
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -178,4 +179,46 @@ func servingPort(t *testing.T, e *simulate.Engine) int32 {
 	}))
 	t.Cleanup(s.Close)
 	return int32(s.Listener.Addr().(*net.TCPAddr).Port)
+}
+
+// A pod goes on from the snapshot once it is found again: a server that starts anew asks its engine for what it has missed.
+func TestServe_SnapshotOfAPod(t *testing.T) {
+	a := startAPI(t)
+	a.apply()
+	engine, err := simulate.New(simulate.Config{Worker: "any", Model: "m", Events: "tcp://127.0.0.1:0", Replay: "tcp://127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = engine.Close() })
+	p := pod("engine", nil)
+	p.Labels = map[string]string{"kvscout.io/worker": "true"}
+	p.Spec.Containers[0].Ports[0].ContainerPort = servingPort(t, engine)
+	a.create(p)
+	a.running("engine", "127.0.0.1", true)
+	settings := a.settings() + "\nsnapshot: " + filepath.Join(t.TempDir(), "index.snapshot") + "\n"
+	for life := range 2 {
+		prompt := make([]uint32, 33)
+		for i := range prompt {
+			prompt[i] = uint32(100*life + i)
+		}
+		if _, err := engine.Serve(simulate.Request{Tokens: prompt}); err != nil {
+			t.Fatal(err)
+		}
+		ids, _ := json.Marshal(prompt)
+		tokens := filepath.Join(t.TempDir(), "ids.json")
+		if err := os.WriteFile(tokens, ids, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(fmt.Sprint("life ", life), func(t *testing.T) {
+			k := startKvscoutBy(t, a, settings)
+			k.await("credit", func() bool { return k.score(tokens) > 0.9 })
+			text := k.run("stats")
+			if life == 0 {
+				return
+			}
+			if !strings.Contains(text, "snapshot: restored") || !strings.Contains(text, " 1 sources went on, dropped: -") || strings.Contains(text, "wait for") {
+				t.Errorf("stats:\n%s", text)
+			}
+		})
+	}
 }

@@ -1824,7 +1824,7 @@ type SnapshotStats struct {
 	Outcome string `protobuf:"bytes,1,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	// Why the file was refused. Empty: it was not.
 	Error string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
-	// Sources that went on from the file.
+	// Sources that went on from the file, those of workers that discovery has found since included.
 	RestoredSources uint32 `protobuf:"varint,3,opt,name=restored_sources,json=restoredSources,proto3" json:"restored_sources,omitempty"`
 	// Workers of RegisterWorker that were registered again from it.
 	RestoredWorkers uint32 `protobuf:"varint,4,opt,name=restored_workers,json=restoredWorkers,proto3" json:"restored_workers,omitempty"`
@@ -1846,9 +1846,11 @@ type SnapshotStats struct {
 	// Sources in it.
 	LastSources uint32 `protobuf:"varint,12,opt,name=last_sources,json=lastSources,proto3" json:"last_sources,omitempty"`
 	// Sources left out of it because there is nothing to go on from, they are polled, or their description is too long.
-	LastSkipped   uint32 `protobuf:"varint,13,opt,name=last_skipped,json=lastSkipped,proto3" json:"last_skipped,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	LastSkipped uint32 `protobuf:"varint,13,opt,name=last_skipped,json=lastSkipped,proto3" json:"last_skipped,omitempty"`
+	// Sources of the file that wait for discovery to find their workers again. 0: none does.
+	WaitingSources uint32 `protobuf:"varint,14,opt,name=waiting_sources,json=waitingSources,proto3" json:"waiting_sources,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *SnapshotStats) Reset() {
@@ -1968,6 +1970,13 @@ func (x *SnapshotStats) GetLastSources() uint32 {
 func (x *SnapshotStats) GetLastSkipped() uint32 {
 	if x != nil {
 		return x.LastSkipped
+	}
+	return 0
+}
+
+func (x *SnapshotStats) GetWaitingSources() uint32 {
+	if x != nil {
+		return x.WaitingSources
 	}
 	return 0
 }
@@ -4413,7 +4422,7 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\x05loads\x18\v \x01(\x04R\x05loads\x1a9\n" +
 	"\vErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xd9\x05\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\x82\x06\n" +
 	"\rSnapshotStats\x12\x18\n" +
 	"\aoutcome\x18\x01 \x01(\tR\aoutcome\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12)\n" +
@@ -4429,7 +4438,8 @@ const file_kvscout_v1_index_proto_rawDesc = "" +
 	"\n" +
 	"last_bytes\x18\v \x01(\x04R\tlastBytes\x12!\n" +
 	"\flast_sources\x18\f \x01(\rR\vlastSources\x12!\n" +
-	"\flast_skipped\x18\r \x01(\rR\vlastSkipped\x1aA\n" +
+	"\flast_skipped\x18\r \x01(\rR\vlastSkipped\x12'\n" +
+	"\x0fwaiting_sources\x18\x0e \x01(\rR\x0ewaitingSources\x1aA\n" +
 	"\x13DroppedSourcesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\x1a;\n" +
