@@ -50,6 +50,20 @@ func TestAccess_Commands(t *testing.T) {
 	}
 }
 
+// Engines without engines try a server out that has TLS and callers, too.
+func TestAccess_Simulate(t *testing.T) {
+	ca := pki.New(t, "ca")
+	cert, key := ca.Sign(pki.Leaf{CommonName: "kvscout"})
+	const token = "operate-token-0123456789"
+	server, _ := startServe(t, "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key,
+		"--callers", writeFile(t, "callers", "operate admin token:"+token+"\n"))
+	v := okJSON(t, "simulate", "--engines", "2", "--rate", "0", "--requests", "20", "--register", server, "--score", server,
+		"--ca", ca.File, "--token-file", writeFile(t, "token", token), "--json")
+	if v["scored"] != 20.0 || v["wrong"] != 0.0 {
+		t.Errorf("got %v", v)
+	}
+}
+
 // Listening beyond the own machine without TLS or callers is told; on loopback nothing is.
 func TestAccess_Warnings(t *testing.T) {
 	callers := writeFile(t, "callers", "score gateway token:0123456789abcdef\n")

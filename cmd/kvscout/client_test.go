@@ -157,6 +157,22 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
+// A worker whose engine's cache was emptied by hand holds nothing from then on.
+func TestWorkersReset(t *testing.T) {
+	server, ids := scored(t)
+	wants(t, ok(t, "workers", "reset", "--server", server, "w0"), `reset worker "w0"`)
+	wants(t, ok(t, "score", "--server", server, "--tokens", ids), "lower (history_missing)")
+	if v := okJSON(t, "workers", "reset", "--server", server, "w0", "--rank", "0", "--json"); v["known"] != true {
+		t.Errorf("got %v", v)
+	}
+	for _, args := range [][]string{{"w9"}, {"w0", "--rank", "7", "--json"}} {
+		r := run(t, append([]string{"workers", "reset", "--server", server}, args...)...)
+		if r.code != exitFailed || !strings.Contains(r.err, "is not known") {
+			t.Errorf("%v: exit %d, %s", args, r.code, r.err)
+		}
+	}
+}
+
 func TestStats(t *testing.T) {
 	server, ids := scored(t)
 	ok(t, "score", "--server", server, "--tokens", ids)

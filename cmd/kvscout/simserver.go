@@ -30,20 +30,26 @@ type judge struct {
 	whole bool
 }
 
-// newJudge returns nil for an empty url. registered is where the engines will be registered.
-func newJudge(url, registered string) (*judge, error) {
-	if url == "" {
+// dial prepares calls of the server at url.
+func (o *simulateOptions) dial(url string, protocol client.Protocol) (*client.Client, error) {
+	c := clientOptions{server: url, protocol: string(protocol), timeout: callTimeout, credentialOptions: o.credentialOptions}
+	return c.dial()
+}
+
+// newJudge returns nil without --score.
+func newJudge(o *simulateOptions) (*judge, error) {
+	if o.score == "" {
 		return nil, nil
 	}
-	g, err := (&clientOptions{server: url, protocol: string(client.GRPC), timeout: callTimeout}).dial()
+	g, err := o.dial(o.score, client.GRPC)
 	if err != nil {
 		return nil, err
 	}
-	j, err := (&clientOptions{server: url, protocol: string(client.ConnectJSON), timeout: callTimeout}).dial()
+	j, err := o.dial(o.score, client.ConnectJSON)
 	if err != nil {
 		return nil, err
 	}
-	return &judge{grpc: g, json: j, whole: url == registered}, nil
+	return &judge{grpc: g, json: j, whole: o.score == o.register}, nil
 }
 
 func (j *judge) Close() {
@@ -150,12 +156,12 @@ type enrolment struct {
 	ids    []string
 }
 
-// newEnrolment registers the engines at url, if there is one, until ctx ends. Call leave at the end.
-func newEnrolment(ctx context.Context, url string, engines []*simEngine, stderr io.Writer) (*enrolment, error) {
-	if url == "" {
+// newEnrolment registers the engines where --register says, until ctx ends. Call leave at the end.
+func newEnrolment(ctx context.Context, o *simulateOptions, engines []*simEngine, stderr io.Writer) (*enrolment, error) {
+	if o.register == "" {
 		return &enrolment{}, nil
 	}
-	c, err := (&clientOptions{server: url, protocol: string(client.Connect), timeout: callTimeout}).dial()
+	c, err := o.dial(o.register, client.Connect)
 	if err != nil {
 		return nil, err
 	}

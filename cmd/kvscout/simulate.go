@@ -26,6 +26,7 @@ type simulateOptions struct {
 	register, score   string
 	sample            string
 	json              bool
+	credentialOptions
 }
 
 // mixed is the --form of a fleet of several forms.
@@ -65,6 +66,8 @@ server has applied the last batch, so an exact answer must be equal: if one is n
 	f.StringVar(&o.score, "score", "", "`URL` of the server that scores each request (default: none)")
 	f.StringVar(&o.sample, "sample", "", "`FILE` to which the token ids of one served prompt are written as JSON, to try kvscout score with (default: none)")
 	f.BoolVar(&o.json, "json", false, "print the summary as JSON and nothing else")
+	o.credentialOptions.register(f)
+	groupFlags(f, "Server", "register", "score", "ca", "cert", "key", "token-file", "insecure-token")
 	return cmd
 }
 
@@ -118,8 +121,9 @@ func runSimulate(cmd *cobra.Command, o *simulateOptions) (err error) {
 	ctx := cmd.Context()
 	if o.during > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.during)
+		ctx, cancel = context.WithCancel(ctx) // without a deadline: calls have bounds of their own
 		defer cancel()
+		defer time.AfterFunc(o.during, cancel).Stop()
 	}
 	fleet, err := simulate.NewFleet(cfg)
 	if errors.Is(err, simulate.ErrConfig) {
@@ -133,11 +137,11 @@ func runSimulate(cmd *cobra.Command, o *simulateOptions) (err error) {
 	for _, e := range s.engines {
 		warn(cmd.ErrOrStderr(), "engine %s publishes as %s: --source %s", e.src.Worker, e.Form(), sourceSpec(e.src))
 	}
-	if s.judge, err = newJudge(o.score, o.register); err != nil {
+	if s.judge, err = newJudge(o); err != nil {
 		return err
 	}
 	defer s.judge.Close()
-	roll, err := newEnrolment(ctx, o.register, s.engines, cmd.ErrOrStderr())
+	roll, err := newEnrolment(ctx, o, s.engines, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}

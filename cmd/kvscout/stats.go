@@ -33,6 +33,11 @@ func newStats() *cobra.Command {
 		Short: "Show the counters of a server",
 		Long: `Show the counters of a server: the size of the index, what each event stream did, what was rejected and why.
 
+Columns: LAG is the time from a batch's arrival to its being visible to scores; STORED, REMOVED and CLEARED count events,
+BLOCKS what is held now by tier; GAPS are holes in the stream that no replay filled, LOST the batches in them, RESETS the
+engine's restarts; WAITING are stores whose parent is not known yet, GIVEN UP those dropped since too many waited, EVICTED what the
+index forgot at its bound of memory; ANSWERS says whether scores are exact, and why not; REJECTED what was not applied, by reason.
+
 With --watch they are shown again at each interval until the command is interrupted.`,
 		Example: `  kvscout stats
   kvscout stats --watch

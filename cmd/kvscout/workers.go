@@ -22,7 +22,7 @@ func newWorkers() *cobra.Command {
 		Short: "List the workers of a server, add or remove some",
 		Long: `List the workers that a server listens to, one line for each rank, with the state of its event stream.
 
-HISTORY is complete when every block that the engine holds was announced to the server: only then is a miss a fact.`,
+STATE is live when every event so far is in the index; "#5 2s ago" is the last batch and its age. HISTORY is complete when every block that the engine holds was announced to the server: only then is a miss a fact.`,
 		Example: `  kvscout workers
   kvscout workers --model qwen3 --json
   kvscout workers add --source id=w0,engine=vllm,model=qwen3,events=tcp://10.0.0.7:5557

@@ -12,6 +12,7 @@ import (
 func newWorkersReset() *cobra.Command {
 	var o clientOptions
 	var rank int
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "reset ID",
 		Short: "Make a server forget what a worker or one rank of it holds",
@@ -25,22 +26,27 @@ engine tells only with its next step. The command exits with 1 if the server doe
 			if err != nil {
 				return err
 			}
-			return resetWorker(cmd, &o, &kvscoutv1.ResetWorkerRequest{WorkerId: args[0], Rank: only})
+			return resetWorker(cmd, &o, &kvscoutv1.ResetWorkerRequest{WorkerId: args[0], Rank: only}, asJSON)
 		},
 	}
 	o.register(cmd.Flags())
 	cmd.Flags().IntVar(&rank, "rank", -1, "only this rank; -1 is the whole worker")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer's JSON and nothing else")
 	return cmd
 }
 
-func resetWorker(cmd *cobra.Command, o *clientOptions, req *kvscoutv1.ResetWorkerRequest) error {
+func resetWorker(cmd *cobra.Command, o *clientOptions, req *kvscoutv1.ResetWorkerRequest, asJSON bool) error {
 	res, err := call(cmd.Context(), o, req, (*client.Client).ResetWorker)
 	if err != nil {
 		return err
 	}
-	if !res.GetKnown() {
-		return fmt.Errorf("worker %q or its rank is not known", req.GetWorkerId())
+	if asJSON {
+		err = protoJSON(cmd.OutOrStdout(), res)
+	} else if res.GetKnown() {
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "reset worker %q\n", req.GetWorkerId())
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "reset worker %q\n", req.GetWorkerId())
+	if err == nil && !res.GetKnown() {
+		err = fmt.Errorf("worker %q or its rank is not known", req.GetWorkerId())
+	}
 	return err
 }
