@@ -22,7 +22,7 @@ func handleScores(mux *http.ServeMux, service kvscoutv1connect.ScoreServiceHandl
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects))...)
 	}
 	m := scoreMethods{service}
-	mux.Handle(kvscoutv1connect.ScoreServiceScoreProcedure, connect.NewUnaryHandler(
+	mux.Handle(kvscoutv1connect.ScoreServiceScoreProcedure, inOneWrite(connect.NewUnaryHandler(
 		kvscoutv1connect.ScoreServiceScoreProcedure,
 		func(ctx context.Context, req *connect.Request[codec.ScoreRequest]) (*connect.Response[codec.ScoreResponse], error) {
 			defer req.Msg.Release()
@@ -31,13 +31,13 @@ func handleScores(mux *http.ServeMux, service kvscoutv1connect.ScoreServiceHandl
 				return nil, err
 			}
 			return connect.NewResponse(out), nil
-		}, with("Score")))
-	mux.Handle(kvscoutv1connect.ScoreServiceScoreBatchProcedure, connect.NewUnaryHandler(
+		}, with("Score"))))
+	mux.Handle(kvscoutv1connect.ScoreServiceScoreBatchProcedure, inOneWrite(connect.NewUnaryHandler(
 		kvscoutv1connect.ScoreServiceScoreBatchProcedure,
 		func(ctx context.Context, req *connect.Request[codec.ScoreBatchRequest]) (*connect.Response[kvscoutv1.ScoreBatchResponse], error) {
 			defer req.Msg.Release()
 			return service.ScoreBatch(ctx, connect.NewRequest(&req.Msg.ScoreBatchRequest))
-		}, with("ScoreBatch")))
+		}, with("ScoreBatch"))))
 }
 
 // scoreMethods are the methods that routers wait for.
