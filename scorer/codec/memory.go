@@ -50,6 +50,15 @@ func (r *ScoreBatchRequest) Release() {
 	r.requests = nil
 }
 
+// ScoreStreamRequest is a message of a stream whose request is valid until Release.
+type ScoreStreamRequest struct {
+	kvscoutv1.ScoreStreamRequest
+	one ScoreRequest
+}
+
+// Release gives the memory back. The message must not be used any more.
+func (r *ScoreStreamRequest) Release() { r.one.Release() }
+
 // ScoreResponse is an answer that is released once it is written.
 type ScoreResponse struct {
 	*kvscoutv1.ScoreResponse

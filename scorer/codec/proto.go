@@ -38,6 +38,9 @@ func (Proto) MarshalAppend(dst []byte, message any) ([]byte, error) {
 
 // Unmarshal implements connect.Codec.
 func (Proto) Unmarshal(data []byte, message any) error {
+	if m, ok := message.(*ScoreStreamRequest); ok && m.read(data) {
+		return nil
+	}
 	return read(data, message, (*ScoreRequest).read, (*ScoreBatchRequest).read, unmarshal)
 }
 
@@ -56,6 +59,9 @@ func read(data []byte, message any, one func(*ScoreRequest, []byte) bool, batch 
 		}
 		m.Release()
 		return general(data, &m.ScoreBatchRequest)
+	case *ScoreStreamRequest:
+		m.Release()
+		return general(data, &m.ScoreStreamRequest)
 	case proto.Message:
 		return general(data, m)
 	default:

@@ -160,6 +160,23 @@ func (r *ScoreRequest) readHashes(b []byte) bool {
 	return true
 }
 
+// read reads a message of a stream. It is false for one that protobuf is to judge.
+func (r *ScoreStreamRequest) read(b []byte) bool {
+	if len(b) == 0 {
+		return true
+	}
+	num, typ, n := protowire.ConsumeTag(b)
+	if n < 0 || num != 1 || typ != protowire.BytesType {
+		return false
+	}
+	body, m := protowire.ConsumeBytes(b[n:])
+	if m < 0 || n+m != len(b) || !r.one.read(body) {
+		return false
+	}
+	r.Request = &r.one.ScoreRequest
+	return true
+}
+
 // read reads a batch. It is false for one that protobuf is to judge.
 func (r *ScoreBatchRequest) read(b []byte) bool {
 	for len(b) > 0 {

@@ -26,6 +26,10 @@ func sameAsProto(t *testing.T, data []byte) {
 	wantParted := new(kvscoutv1.ScoreRequest)
 	same(t, codec.Proto{}.UnmarshalParts(cut(slices.Clone(data)), &parted), proto.Unmarshal(data, wantParted), &parted.ScoreRequest, wantParted)
 	parted.Release()
+	var stream codec.ScoreStreamRequest
+	wantStream := new(kvscoutv1.ScoreStreamRequest)
+	same(t, codec.Proto{}.Unmarshal(slices.Clone(data), &stream), proto.Unmarshal(data, wantStream), &stream.ScoreStreamRequest, wantStream)
+	stream.Release()
 	var batch codec.ScoreBatchRequest
 	wantBatch := new(kvscoutv1.ScoreBatchRequest)
 	same(t, codec.Proto{}.Unmarshal(slices.Clone(data), &batch), proto.Unmarshal(data, wantBatch), &batch.ScoreBatchRequest, wantBatch)
@@ -61,6 +65,9 @@ func TestProto_ReadsWhatProtobufReads(t *testing.T) {
 		data, err := proto.Marshal(random(rng, new(kvscoutv1.ScoreRequest)))
 		if rng.IntN(3) == 0 {
 			data, err = proto.Marshal(random(rng, new(kvscoutv1.ScoreBatchRequest)))
+		}
+		if rng.IntN(5) == 0 {
+			data, err = proto.Marshal(random(rng, new(kvscoutv1.ScoreStreamRequest)))
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -16,10 +16,9 @@ import (
 // returns. The other methods of the service are reached as generated.
 func handleScores(mux *http.ServeMux, service kvscoutv1connect.ScoreServiceHandler, opts []connect.HandlerOption) {
 	methods := kvscoutv1.File_kvscout_v1_score_proto.Services().ByName("ScoreService").Methods()
-	with := func(name string) connect.HandlerOption {
+	with := func(name string, level connect.IdempotencyLevel) connect.HandlerOption {
 		return connect.WithHandlerOptions(append(opts[:len(opts):len(opts)],
-			connect.WithSchema(methods.ByName(protoreflect.Name(name))),
-			connect.WithIdempotency(connect.IdempotencyNoSideEffects))...)
+			connect.WithSchema(methods.ByName(protoreflect.Name(name))), connect.WithIdempotency(level))...)
 	}
 	m := scoreMethods{service}
 	mux.Handle(kvscoutv1connect.ScoreServiceScoreProcedure, inOneWrite(connect.NewUnaryHandler(
@@ -31,13 +30,22 @@ func handleScores(mux *http.ServeMux, service kvscoutv1connect.ScoreServiceHandl
 				return nil, err
 			}
 			return connect.NewResponse(out), nil
-		}, with("Score"))))
+		}, with("Score", connect.IdempotencyNoSideEffects))))
 	mux.Handle(kvscoutv1connect.ScoreServiceScoreBatchProcedure, inOneWrite(connect.NewUnaryHandler(
 		kvscoutv1connect.ScoreServiceScoreBatchProcedure,
 		func(ctx context.Context, req *connect.Request[codec.ScoreBatchRequest]) (*connect.Response[kvscoutv1.ScoreBatchResponse], error) {
 			defer req.Msg.Release()
 			return service.ScoreBatch(ctx, connect.NewRequest(&req.Msg.ScoreBatchRequest))
-		}, with("ScoreBatch"))))
+		}, with("ScoreBatch", connect.IdempotencyNoSideEffects))))
+	if s, ok := service.(streamReleaser); ok {
+		mux.Handle(kvscoutv1connect.ScoreServiceScoreStreamProcedure, connect.NewBidiStreamHandler(
+			kvscoutv1connect.ScoreServiceScoreStreamProcedure, s.ScoreStreamReleased, with("ScoreStream", connect.IdempotencyUnknown)))
+	}
+}
+
+// streamReleaser is a service that reads streams in memory that is used again.
+type streamReleaser interface {
+	ScoreStreamReleased(context.Context, *connect.BidiStream[codec.ScoreStreamRequest, kvscoutv1.ScoreStreamResponse]) error
 }
 
 // scoreMethods are the methods that routers wait for.
