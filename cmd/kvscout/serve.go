@@ -107,8 +107,7 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	}
 	asker := o.newAsker()
 	defer asker.Close()
-	stop := discoverWorkers(cmd.Context(), o, asker, fleet, log)
-	defer stop()
+	defer discoverWorkers(cmd.Context(), o, asker, fleet, log)()
 	defer share.follow(cmd.Context(), fleet)()
 	ready := newReadiness(o, index, configured)
 	srv, scores := newServer(o, guard, turns, index, fleet, asker, keeper, renderers, share, operators, ready, log, start)
