@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -89,9 +88,15 @@ func (o *output) String() string {
 // serve starts a server, which ends with the test at the latest, and waits until it listens.
 func serve(t *testing.T, args ...string) *server {
 	t.Helper()
+	return serveIn(t, nil, args...)
+}
+
+// serveIn is serve with variables of the environment beside.
+func serveIn(t *testing.T, env []string, args ...string) *server {
+	t.Helper()
 	cmd := exec.Command(program, append([]string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "off"}, args...)...)
 	line := make(chan string, 1)
-	cmd.Env, cmd.Stdout = clearedEnv(), &output{line: line}
+	cmd.Env, cmd.Stdout = append(clearedEnv(), env...), &output{line: line}
 	errs := new(output)
 	cmd.Stderr = errs
 	if err := cmd.Start(); err != nil {
@@ -139,20 +144,6 @@ func clearedEnv() (env []string) {
 		}
 	}
 	return env
-}
-
-// resident is the memory of the server that is in use now, in bytes.
-func (s *server) resident(t *testing.T) int {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages, err := strconv.Atoi(strings.Fields(string(text))[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pages * os.Getpagesize()
 }
 
 // eventually polls until ok says nothing is missing any more.
