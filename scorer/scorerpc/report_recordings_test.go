@@ -119,23 +119,29 @@ func (p *replayed) outcome(rec *recording.Record) {
 	p.rated[rec.Source] = out.Msg.GetAccuracy()
 }
 
+// exactly are the recordings whose answers are exact, with the requests in each.
+var exactly = map[string]uint64{
+	"sglang-0.5.19-radix_p16":                  100,
+	"sglang-0.5.19-radix_p16_salt":             100,
+	"sglang-0.5.23-dp2_unified_rust_p16":       80,
+	"sglang-0.5.23-radix_p1":                   150,
+	"sglang-0.5.23-radix_p64":                  150,
+	"sglang-0.5.23-unified_rust_p16_eagle":     60,
+	"sglang-0.5.23-unified_rust_p16_lora":      150,
+	"sglang-0.5.23-unified_rust_p16_ns_dynamo": 150,
+	"vllm-0.20-arrays":                         158,
+	"vllm-0.32-dp2-restart":                    105,
+	"vllm-0.32-eagle":                          90,
+	"vllm-0.32-hybrid-swa":                     120,
+	"vllm-0.32-multimodal":                     75,
+	"vllm-0.32-reuse-reports":                  100,
+	"vllm-0.32-sha256-bytes":                   64,
+}
+
 // Whatever of the recordings is exact is equal, to the token. What is left out is between two lives of an engine (its
 // cache is new, no event says so yet), and vllm-0.32-base joins late.
 func TestReportOutcome_RecordingsAreEqual(t *testing.T) {
-	for name, requests := range map[string]uint64{
-		"sglang-0.5.19-radix_p16_salt":             100,
-		"sglang-0.5.23-dp2_unified_rust_p16":       80,
-		"sglang-0.5.23-radix_p1":                   150,
-		"sglang-0.5.23-unified_rust_p16_eagle":     60,
-		"sglang-0.5.23-unified_rust_p16_ns_dynamo": 150,
-		"vllm-0.20-arrays":                         158,
-		"vllm-0.32-dp2-restart":                    105,
-		"vllm-0.32-eagle":                          90,
-		"vllm-0.32-hybrid-swa":                     120,
-		"vllm-0.32-multimodal":                     75,
-		"vllm-0.32-reuse-reports":                  100,
-		"vllm-0.32-sha256-bytes":                   64,
-	} {
+	for name, requests := range exactly {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			total := uint64(0)
@@ -162,43 +168,54 @@ func TestReportOutcome_BoundsAreNotFlagged(t *testing.T) {
 	}
 }
 
+// faults are what a deployment gets wrong, and the cause that is found.
+var faults = map[string]struct {
+	edit func(*replayed)
+	want kvscoutv1.AccuracyCause
+}{
+	"salt": {func(p *replayed) {
+		p.request = func(r *kvscoutv1.ScoreRequest) { r.CacheSalt += "wrong" }
+	}, kvscoutv1.AccuracyCause_ACCURACY_CAUSE_NAMESPACE},
+	"tokenizer of other ids": {func(p *replayed) {
+		p.request = func(r *kvscoutv1.ScoreRequest) {
+			for i := range r.Tokens.Ids {
+				r.Tokens.Ids[i]++
+			}
+		}
+	}, kvscoutv1.AccuracyCause_ACCURACY_CAUSE_TOKENIZER},
+	"tokenizer of other lengths": {func(p *replayed) {
+		p.request = func(r *kvscoutv1.ScoreRequest) {
+			r.Tokens.Ids = append([]int64{1}, r.Tokens.Ids...)
+			for _, f := range r.Features {
+				f.Offset++
+			}
+		}
+	}, kvscoutv1.AccuracyCause_ACCURACY_CAUSE_TOKENIZER},
+	// The source is told, by its stream, to have blocks of another size than the engine's: its stores do not fit.
+	"larger blocks": {func(p *replayed) {
+		p.message = func(m *events.Message) { m.Payload = otherSize(p.t, m.Payload, 48) }
+	}, kvscoutv1.AccuracyCause_ACCURACY_CAUSE_BLOCK_SIZE},
+	"smaller blocks": {func(p *replayed) {
+		p.message = func(m *events.Message) { m.Payload = otherSize(p.t, m.Payload, 8) }
+	}, kvscoutv1.AccuracyCause_ACCURACY_CAUSE_BLOCK_SIZE},
+}
+
+// Each fault is flagged with its cause on each recording, whatever the engine.
 func TestReportOutcome_FindsTheCause(t *testing.T) {
-	const vllm, sglang = "vllm-0.32-reuse-reports", "sglang-0.5.19-radix_p16_salt"
-	tests := []struct {
-		name, recording string
-		edit            func(*replayed)
-		want            kvscoutv1.AccuracyCause
-	}{
-		{"salt", sglang, func(p *replayed) {
-			p.request = func(r *kvscoutv1.ScoreRequest) { r.CacheSalt += "-wrong" }
-		}, kvscoutv1.AccuracyCause_ACCURACY_CAUSE_NAMESPACE},
-		{"salt of vLLM", vllm, func(p *replayed) {
-			p.request = func(r *kvscoutv1.ScoreRequest) { r.CacheSalt = "wrong" }
-		}, kvscoutv1.AccuracyCause_ACCURACY_CAUSE_NAMESPACE},
-		{"tokenizer of other ids", vllm, func(p *replayed) {
-			p.request = func(r *kvscoutv1.ScoreRequest) {
-				for i := range r.Tokens.Ids {
-					r.Tokens.Ids[i]++
+	for name := range exactly {
+		if testing.Short() && name != "vllm-0.32-reuse-reports" && name != "sglang-0.5.19-radix_p16_salt" {
+			continue // under the race detector they take half a minute together
+		}
+		for fault, tt := range faults {
+			t.Run(name+" "+fault, func(t *testing.T) {
+				t.Parallel()
+				for source, a := range replay(t, name, tt.edit) {
+					if !a.GetFlagged() || a.GetCause() != tt.want {
+						t.Errorf("%s: %v, want flagged for %v", source, a, tt.want)
+					}
 				}
-			}
-		}, kvscoutv1.AccuracyCause_ACCURACY_CAUSE_TOKENIZER},
-		{"tokenizer of other lengths", vllm, func(p *replayed) {
-			p.request = func(r *kvscoutv1.ScoreRequest) { r.Tokens.Ids = append([]int64{1}, r.Tokens.Ids...) }
-		}, kvscoutv1.AccuracyCause_ACCURACY_CAUSE_TOKENIZER},
-		// The source is told, by its stream, to have blocks of another size than the engine's: its stores do not fit.
-		{"block size", vllm, func(p *replayed) {
-			p.message = func(m *events.Message) { m.Payload = otherSize(p.t, m.Payload, 48) }
-		}, kvscoutv1.AccuracyCause_ACCURACY_CAUSE_BLOCK_SIZE},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			for source, a := range replay(t, tt.recording, tt.edit) {
-				if !a.GetFlagged() || a.GetCause() != tt.want {
-					t.Errorf("%s: %v, want flagged for %v", source, a, tt.want)
-				}
-			}
-		})
+			})
+		}
 	}
 }
 
