@@ -74,7 +74,11 @@ func (g *grpcServer) limit(ctx context.Context, info *tap.Info) (context.Context
 	if talking(info.FullMethodName) || streaming(info.FullMethodName) {
 		return ctx, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, g.owner.opts.CallTimeout)
+	until := time.Now().Add(g.owner.opts.CallTimeout)
+	if sooner, ok := ctx.Deadline(); ok && sooner.Before(until) {
+		return &arrival{ctx, func() {}, info.Header}, nil
+	}
+	ctx, cancel := context.WithDeadline(ctx, until)
 	return &arrival{ctx, cancel, info.Header}, nil // ended by call; else ctx ends with its parent
 }
 
