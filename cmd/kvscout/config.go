@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -44,6 +45,13 @@ func applyEnv(flags *pflag.FlagSet) error {
 		}
 	})
 	return errors.Join(faults...)
+}
+
+// warnUnknown tells of variables that are no setting.
+func warnUnknown(log *slog.Logger, root *cobra.Command) {
+	for _, name := range unknownVariables(root) {
+		log.Warn("variable is no setting of any command", "name", name)
+	}
 }
 
 // unknownVariables are the KVSCOUT_ variables that are a flag of no command: mistyped, or somebody else's.

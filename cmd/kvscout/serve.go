@@ -80,9 +80,7 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	}
 	defer background(cmd.Context(), renderers.run)()
 	defer tuneGC(memlimit.FromCgroup, log)()
-	for _, name := range unknownVariables(cmd.Root()) {
-		log.Warn("variable is no setting of any command", "name", name)
-	}
+	warnUnknown(log, cmd.Root())
 	share, err := o.log.open(o.staleAfter, log)
 	if err != nil {
 		return err
@@ -109,8 +107,10 @@ func runServe(cmd *cobra.Command, o *serveOptions) error {
 	defer asker.Close()
 	defer discoverWorkers(cmd.Context(), o, asker, fleet, log)()
 	defer share.follow(cmd.Context(), fleet)()
-	ready := newReadiness(o, index, configured)
-	srv, scores := newServer(o, guard, turns, index, fleet, asker, keeper, renderers, share, operators, ready, log, start)
+	srv, scores := parts{
+		guard: guard, turns: turns, index: index, fleet: fleet, asker: asker, keeper: keeper, renderers: renderers, share: share,
+		operators: operators, ready: newReadiness(o, index, configured), log: log, start: start,
+	}.newServer(o)
 	return keep(cmd.Context(), keeper, fleet, o.snapshotEvery, func(ctx context.Context) error {
 		defer background(ctx, scores.Run)()
 		return serveOn(ctx, srv, listener, guard.TLS() != nil, cmd.OutOrStdout())
@@ -174,38 +174,54 @@ func newReadiness(o *serveOptions, index *indexer.Index, described []ingest.Work
 	return ingest.NewReadiness(index, described, asked, o.readyGrace)
 }
 
+// parts are what a server is put together from.
+type parts struct {
+	guard     *access.Guard
+	turns     *turn.Queue
+	index     *indexer.Index
+	fleet     *ingest.Fleet
+	asker     *discover.Asker
+	keeper    *ingest.Keeper // nil without a snapshot
+	renderers *renderers     // nil without any
+	share     *sharing
+	operators *operators
+	ready     *ingest.Readiness
+	log       *slog.Logger
+	start     time.Time // of the process
+}
+
 // newServer puts the services together.
-func newServer(o *serveOptions, guard *access.Guard, turns *turn.Queue, index *indexer.Index, fleet *ingest.Fleet, asker *discover.Asker, keeper *ingest.Keeper, renderers *renderers, share *sharing, operators *operators, ready *ingest.Readiness, log *slog.Logger, start time.Time) (*server.Server, *scorerpc.Service) {
-	scores := scorerpc.New(index, fleet, scorerpc.Options{
-		MaxCalls: o.access.maxCalls, Turns: turns,
-		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: renderers.renderer(), Logger: log,
+func (p parts) newServer(o *serveOptions) (*server.Server, *scorerpc.Service) {
+	scores := scorerpc.New(p.index, p.fleet, scorerpc.Options{
+		MaxCalls: o.access.maxCalls, Turns: p.turns,
+		MaxPromptTokens: o.maxPromptTokens, Weights: o.weights, Renderer: p.renderers.renderer(), Logger: p.log,
 		TenantHeader: o.render.tenantHeader, StripFields: o.render.stripFields,
 		TrustCallerTokens: o.render.trustCallerTokens, FlagFingerprints: o.render.mismatch == "flag",
-		Tracer: operators.traces.Tracer(), Rendered: operators.steps.Rendered, LookedUp: operators.steps.LookedUp,
+		Tracer: p.operators.traces.Tracer(), Rendered: p.operators.steps.Rendered, LookedUp: p.operators.steps.LookedUp,
 	})
 	about := indexrpc.Options{
-		MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, RendererStats: renderers.stats, LogStats: share.stats(),
-		Accuracy: scores.Accuracy, Waiting: ready.Waiting, Start: start,
-		Describe: asker.Describe, AccessStats: guard.Stats,
+		MaxTokens: o.maxPromptTokens, ScoreStats: scores.Stats, RendererStats: p.renderers.stats, LogStats: p.share.stats(),
+		Accuracy: scores.Accuracy, Waiting: p.ready.Waiting, Start: p.start,
+		Describe: p.asker.Describe, AccessStats: p.guard.Stats,
 	}
-	if keeper != nil {
-		about.Snapshot = keeper.Stats
+	if p.keeper != nil {
+		about.Snapshot = p.keeper.Stats
 	}
-	inspector := indexrpc.New(index, fleet, about)
-	operators.observe(inspector)
+	inspector := indexrpc.New(p.index, p.fleet, about)
+	p.operators.observe(inspector)
 	return server.New(server.Options{
-		Guard:       guard,
+		Guard:       p.guard,
 		Origins:     o.access.origins,
 		Score:       scores,
 		Index:       inspector,
-		Ready:       ready.Wait,
+		Ready:       p.ready.Wait,
 		Drain:       inspector.Drain,
 		Render:      scores,
-		RenderReady: renderers.ready,
+		RenderReady: p.renderers.ready,
 		Grace:       o.shutdownGrace,
-		Logger:      log,
-		Observe:     operators.calls.Observe,
-		Tracer:      operators.traces.Tracer(),
+		Logger:      p.log,
+		Observe:     p.operators.calls.Observe,
+		Tracer:      p.operators.traces.Tracer(),
 		// A token is at most 12 bytes of a JSON body; a call lasts as long as the renderer may.
 		ReadMaxBytes: max(server.DefaultReadMaxBytes, 16*o.maxPromptTokens),
 		CallTimeout:  max(server.DefaultCallTimeout, o.render.callTimeout()),
