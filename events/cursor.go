@@ -27,6 +27,5 @@ func CursorAt(seq uint64, payload []byte, at time.Time) Cursor {
 // Resume makes c the last message accepted, the only one that is recognised.
 func (t *Tracker) Resume(c Cursor) {
 	t.Forget()
-	t.last, t.seen = c.Seq, true
-	t.recent[c.Seq%trackerMemory] = applied{seq: c.Seq, sum: c.Sum, valid: true}
+	t.accept(c.Seq, c.Sum)
 }

@@ -24,11 +24,11 @@ const (
 const trackerMemory = 1024
 
 // Tracker decides for one source which messages are new, in order and exactly once (rule 8). It holds no messages.
-// It is not safe for concurrent use.
+// It is not safe for concurrent use. The zero value has seen nothing, and has no memory yet: many sources stay idle.
 type Tracker struct {
 	last   uint64
 	seen   bool
-	recent [trackerMemory]applied
+	recent []applied // nil before the first
 }
 
 type applied struct {
@@ -56,18 +56,31 @@ func (t *Tracker) Observe(seq uint64, payload []byte) (step Step, from, to uint6
 
 // Recognises says whether this payload was accepted as number seq.
 func (t *Tracker) Recognises(seq uint64, payload []byte) bool {
+	if t.recent == nil {
+		return false
+	}
 	a := t.recent[seq%trackerMemory]
 	return a.valid && a.seq == seq && a.sum == xxhash.Sum64(payload)
 }
 
 // Accept moves the cursor to seq.
 func (t *Tracker) Accept(seq uint64, payload []byte) {
+	t.accept(seq, xxhash.Sum64(payload))
+}
+
+func (t *Tracker) accept(seq, sum uint64) {
+	if t.recent == nil {
+		t.recent = make([]applied, trackerMemory)
+	}
 	t.last, t.seen = seq, true
-	t.recent[seq%trackerMemory] = applied{seq: seq, sum: xxhash.Sum64(payload), valid: true}
+	t.recent[seq%trackerMemory] = applied{seq: seq, sum: sum, valid: true}
 }
 
 // Forget starts anew, as before the first message.
-func (t *Tracker) Forget() { *t = Tracker{} }
+func (t *Tracker) Forget() {
+	t.last, t.seen = 0, false
+	clear(t.recent)
+}
 
 // Last is the highest number accepted; false before the first.
 func (t *Tracker) Last() (uint64, bool) { return t.last, t.seen }

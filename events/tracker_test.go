@@ -1,6 +1,7 @@
 package events
 
 import (
+	"runtime"
 	"strconv"
 	"testing"
 )
@@ -88,4 +89,19 @@ func TestTrackerMemory(t *testing.T) {
 	if step, _, _ := tr.Observe(0, payload(0)); step != StepReset {
 		t.Errorf("message 0 is step %d, want StepReset", step)
 	}
+}
+
+// A source that says nothing costs no memory for what it said: a fleet may have thousands.
+func TestFeed_IdleIsSmall(t *testing.T) {
+	list := make([]*Feed, 1000)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range list {
+		list[i] = NewFeed(nil)
+	}
+	runtime.ReadMemStats(&after)
+	if n := (after.TotalAlloc - before.TotalAlloc) / uint64(len(list)); n > 512 {
+		t.Errorf("an idle feed takes %d bytes", n)
+	}
+	runtime.KeepAlive(list)
 }
