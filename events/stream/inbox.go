@@ -9,8 +9,8 @@ import (
 
 const (
 	// inboxInputs is the capacity of an inbox, of which messages take at most inboxMessages; the rest is for news of
-	// connections, which therefore wait only when thousands of them do.
-	inboxInputs   = 4096
+	// connections, which therefore wait only when a thousand of them do.
+	inboxInputs   = 2048
 	inboxMessages = 1024
 )
 
@@ -37,24 +37,24 @@ const (
 type inbox struct {
 	// ctx is the stream's: when it ends nobody takes from the inbox any more, so nobody waits for room in it.
 	ctx   context.Context
-	ch    chan input
+	ch    chan *input // of pointers: what waits is paid for, not what could
 	limit int64
 	room  *semaphore.Weighted // of limit bytes
 }
 
 func newInbox(ctx context.Context, bytes int) *inbox {
 	return &inbox{
-		ctx: ctx, ch: make(chan input, inboxInputs),
+		ctx: ctx, ch: make(chan *input, inboxInputs),
 		limit: int64(bytes), room: semaphore.NewWeighted(int64(bytes)),
 	}
 }
 
 // Connected implements zmq.Handler.
-func (b *inbox) Connected(conn uint64, _ string) { b.put(input{kind: inputUp, conn: conn}) }
+func (b *inbox) Connected(conn uint64, _ string) { b.put(&input{kind: inputUp, conn: conn}) }
 
 // Disconnected implements zmq.Handler. Attempts that failed are told only if there is room: they matter to people.
 func (b *inbox) Disconnected(conn uint64, err error) {
-	in := input{kind: inputDown, conn: conn, err: err}
+	in := &input{kind: inputDown, conn: conn, err: err}
 	if conn != 0 {
 		b.put(in)
 		return
@@ -67,7 +67,7 @@ func (b *inbox) Disconnected(conn uint64, err error) {
 
 // Message implements zmq.Handler.
 func (b *inbox) Message(conn uint64, frames [][]byte) {
-	in := input{kind: inputMessage, conn: conn, frames: frames, received: time.Now()}
+	in := &input{kind: inputMessage, conn: conn, frames: frames, received: time.Now()}
 	size := 0
 	for _, f := range frames {
 		size += len(f)
@@ -79,7 +79,7 @@ func (b *inbox) Message(conn uint64, frames [][]byte) {
 	}
 }
 
-func (b *inbox) put(in input) {
+func (b *inbox) put(in *input) {
 	select {
 	case b.ch <- in:
 	case <-b.ctx.Done():
@@ -87,7 +87,7 @@ func (b *inbox) put(in input) {
 }
 
 // took gives the room of an input back.
-func (b *inbox) took(in input) {
+func (b *inbox) took(in *input) {
 	if in.weight > 0 {
 		b.room.Release(in.weight)
 	}

@@ -126,7 +126,7 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-func (l *loop) input(ctx context.Context, in input) {
+func (l *loop) input(ctx context.Context, in *input) {
 	switch in.kind {
 	case inputUp:
 		if l.links.up(in.conn) {
@@ -190,7 +190,7 @@ func (l *loop) session(ctx context.Context) {
 }
 
 // message queues one live message and handles the queue.
-func (l *loop) message(ctx context.Context, in input) {
+func (l *loop) message(ctx context.Context, in *input) {
 	m, err := events.ParseFrames(in.frames)
 	switch {
 	case errors.Is(err, events.ErrSequence), err == nil && m.Seq == events.EndSequence:

@@ -5,7 +5,7 @@
 // Invariants that the test asserts, per source:
 //
 //  1. With a replay buffer that reaches back to the start of the engine's life: what the index says of every prompt that
-//     was served (of 500 of them, if there were more) equals the engine's own cache, and so does the number of blocks.
+//     was served (of 300 of them, if there were more) equals the engine's own cache, and so does the number of blocks.
 //  2. With a buffer that does not: the index never says more than the engine holds, and does not call it exact unless it is.
 //     After the engine's next reset it is exact.
 //  3. Every source is live, or in a gap where batches are lost for good.

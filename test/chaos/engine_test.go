@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/kvscout/kvscout/events"
 	"github.com/kvscout/kvscout/events/simulate"
 )
@@ -27,8 +29,8 @@ type engine struct {
 	random       *rand.Rand
 	skew         atomic.Int64 // of its clock, nanoseconds
 
-	served map[string]simulate.Request // by content; belongs to the goroutine of life, then to the test
-	keys   []string                    // of served, in no order; likewise
+	served map[uint64]simulate.Request // by content; belongs to the goroutine of life, then to the test
+	keys   []uint64                    // of served, in no order; likewise
 	faults map[string]int              // what happened to it; likewise
 }
 
@@ -36,7 +38,7 @@ func startEngine(t *testing.T, i int, seed uint64) *engine {
 	t.Helper()
 	e := &engine{
 		small: i%5 == 4, random: rand.New(rand.NewPCG(seed, uint64(i))),
-		served: make(map[string]simulate.Request), faults: make(map[string]int),
+		served: make(map[uint64]simulate.Request), faults: make(map[string]int),
 	}
 	forms := simulate.Forms()
 	cfg := simulate.Config{
@@ -106,12 +108,12 @@ func (e *engine) run(r simulate.Request) error {
 }
 
 // remembered is how many prompts an engine is asked about in the end. Two minutes serve fewer.
-const remembered = 500
+const remembered = 300
 
 // remember keeps r. When there is no more room it takes the place of any other, so that young ones are kept most, and some of
 // every age.
 func (e *engine) remember(r simulate.Request) {
-	key := fmt.Sprint(r.Adapter, "\x00", r.CacheSalt, "\x00", r.Tokens)
+	key := xxhash.Sum64String(fmt.Sprint(r.Adapter, "\x00", r.CacheSalt, "\x00", r.Tokens))
 	if _, again := e.served[key]; again {
 		return
 	}
