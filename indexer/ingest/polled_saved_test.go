@@ -28,6 +28,7 @@ func (r *rig) restart(t *testing.T, d *drain) *rig {
 		t.Fatalf("saved %d sources, %d left out", got.Sources, got.Skipped)
 	}
 	r.fleet.Close()
+	d.idle()
 	n, got := restarted(t, path, drained(d))
 	if got.Restored.Sources != 1 {
 		t.Fatalf("restored %+v", got)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os/exec"
 	"strings"
 	"testing"
@@ -54,6 +55,19 @@ func (d *drain) line() string {
 		d.Fatal(err)
 	}
 	return strings.TrimSpace(text)
+}
+
+// idle waits until the server has answered every poll of those who have gone: a late one would drain the next event.
+func (d *drain) idle() {
+	d.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	answer, err := client.Get(d.url + "/none") // accepted behind them
+	if err != nil {
+		d.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	fmt.Fprintln(d.in, "idle")
+	d.line()
 }
 
 // event queues an event of a window under the next number.

@@ -5,6 +5,7 @@ Commands on standard input, one a line, each answered by a line "ok":
   mode MODE     how the next polls are answered: drain, get (only GET is allowed), error (500 after the drain), cut
                 (half of the body, then the connection is closed), hang (nothing until the mode changes), page (HTML)
   id            print how many polls were answered with events
+  idle          wait until every connection that was accepted is closed
 Prints its port first. It uses json.dumps as FastAPI's JSONResponse does: compact separators, no ASCII escapes.
 """
 
@@ -14,7 +15,7 @@ import sys
 import threading
 
 lock = threading.Condition()
-queue, mode, drained = [], "drain", 0
+queue, mode, drained, open_connections = [], "drain", 0, 0
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -62,10 +63,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Server(http.server.ThreadingHTTPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def process_request(self, request, client_address):  # on the one thread that accepts, in their order
+        global open_connections
+        with lock:
+            open_connections += 1
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request):
+        global open_connections
+        super().shutdown_request(request)
+        with lock:
+            open_connections -= 1
+            lock.notify_all()
+
+
 port = int(sys.argv[1]) if len(sys.argv) > 1 else 0
-http.server.ThreadingHTTPServer.allow_reuse_address = True
-server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
-server.daemon_threads = True
+server = Server(("127.0.0.1", port), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 print(server.server_address[1], flush=True)
 for line in sys.stdin:
@@ -75,5 +92,7 @@ for line in sys.stdin:
             queue.append(json.loads(rest))
         elif word == "mode":
             mode = rest
+        elif word == "idle":
+            lock.wait_for(lambda: open_connections == 0)
         lock.notify_all()
     print(drained if word == "id" else "ok", flush=True)
