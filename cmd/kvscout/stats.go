@@ -170,8 +170,8 @@ func printStats(w io.Writer, s *kvscoutv1.Stats) error {
 // printLatency tells how long answers took since the server started.
 func printLatency(w io.Writer, s *kvscoutv1.ScoreStats) {
 	if c := dashboard.LatencyCounts(s.GetLatency()); c.Total() > 0 {
-		fmt.Fprintf(w, "latency: p50 %s, p99 %s, mean %s of %d answers; %d of %d calls under way\n", brief(c.Quantile(0.5)),
-			brief(c.Quantile(0.99)), brief(c.Mean()), c.Total(), s.GetInFlight(), s.GetMaxInFlight())
+		fmt.Fprintf(w, "latency: p50 %s, p99 %s, mean %s of %d answers; %d of %d calls under way, %d waiting for their turn\n", brief(c.Quantile(0.5)),
+			brief(c.Quantile(0.99)), brief(c.Mean()), c.Total(), s.GetInFlight(), s.GetMaxInFlight(), s.GetWaiting())
 	}
 }
 
