@@ -3,6 +3,8 @@ package indexer_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/kvscout/kvscout/events"
@@ -133,5 +135,38 @@ func BenchmarkLookupSources(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkCoalescing stores all prompts and removes them again, 8 blocks an event, with so many events applied under one lock.
+// What that could save is what there is to gain from applying together what is queued for a source.
+func BenchmarkCoalescing(b *testing.B) {
+	var list []events.Event
+	for _, batch := range benchBatches(stored) {
+		list = append(list, batch.Events...)
+	}
+	for id := range benchPrompts {
+		for to := promptBlocks; to > 0; to -= batchBlocks {
+			list = append(list, removed(id, to-batchBlocks, to))
+		}
+	}
+	for _, sources := range []int{1, 4} {
+		for _, together := range []int{1, 4, 16, 64} {
+			b.Run(fmt.Sprintf("sources=%d/events=%d", sources, together), func(b *testing.B) {
+				s := newSite(b, sources)
+				for b.Loop() {
+					var wg sync.WaitGroup
+					for _, l := range s.l {
+						wg.Go(func() { // ends with the list
+							for batch := range slices.Chunk(list, together) {
+								l.Apply(&events.Batch{Events: batch})
+							}
+						})
+					}
+					wg.Wait()
+				}
+				b.ReportMetric(b.Elapsed().Seconds()*1e9/float64(b.N*sources*len(list)), "ns/event")
+			})
+		}
 	}
 }

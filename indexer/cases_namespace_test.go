@@ -253,3 +253,25 @@ func TestRule13_HiddenNamespaceWithoutAWitness(t *testing.T) {
 		t.Errorf("held %d, bound %v; want at most 4", m.Held, m.Bound)
 	}
 }
+
+// One engine puts an image into the tokens, another keeps the placeholders and names the image beside them. A request that is
+// rendered for the second is answered for it; for the first it is no fact, and no error. Rendered for the first it is its own.
+func TestRule13_Case104_ImagesInTokensOrBeside(t *testing.T) {
+	r := newRig(t, "beside")
+	r.open("within", events.Source{Worker: "within", Engine: events.EngineSGLang, Model: "m"})
+	id := strings.Repeat("a", 64)
+	within, beside := []uint32{1, 900001, 900001, 2}, []uint32{1, 50, 50, 2}
+	r.apply("within", store(hashes(101), nil, within, 4))
+	r.apply("beside", extended(store(hashes(101), nil, beside, 4), atExtras, []any{image(id, 1)}))
+	q := prompt(beside...).pictured(Feature{Hash: id, Offset: 1, Length: 2})
+	r.held("beside", q, 4)
+	if m := r.match("beside", q); m.Bound.Kind != Exact {
+		t.Errorf("beside: %v, want a fact", m.Bound.Reasons())
+	}
+	m := r.match("within", q)
+	if got := m.Bound.Reasons(); m.Held != 0 || len(got) != 1 || got[0] != "media_unnamed" {
+		t.Errorf("within: holds %d, for %v", m.Held, got)
+	}
+	r.held("within", prompt(within...), 4)
+	r.held("beside", prompt(within...), 0)
+}

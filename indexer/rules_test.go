@@ -30,6 +30,15 @@ func TestRule01_Case24_BlockBelongsToItsPrefix(t *testing.T) {
 	r.held("w1", both, 0)
 }
 
+// A history that is tokenised again may be other tokens than the engine sampled: nothing matches but the same ones.
+func TestRule01_Case160_OtherSplitOfTheSameText(t *testing.T) {
+	r := newRig(t, "w1")
+	r.apply("w1", chainOf(101, 2)) // 1..8, of which the engine sampled 7 and 8
+	r.held("w1", prompt(1, 2, 3, 4, 5, 6, 9, 10), 4)
+	r.held("w1", prompt(1, 2, 3, 4, 5, 6, 9), 4)
+	r.held("w1", span(1, 8), 8)
+}
+
 func TestRule01_Case124_ShortPrompts(t *testing.T) {
 	r := newRig(t, "w1")
 	r.apply("w1", store(hashes(101, 102), nil, sequence(1, 32), 16))
