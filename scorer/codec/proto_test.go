@@ -20,11 +20,11 @@ func sameAsProto(t *testing.T, data []byte) {
 	t.Helper()
 	var one codec.ScoreRequest
 	wantOne := new(kvscoutv1.ScoreRequest)
-	same(t, codec.Proto{}.Unmarshal(slices.Clone(data), &one), proto.Unmarshal(data, wantOne), &one.ScoreRequest, wantOne)
+	wantErr := proto.Unmarshal(data, wantOne)
+	same(t, codec.Proto{}.Unmarshal(slices.Clone(data), &one), wantErr, &one.ScoreRequest, wantOne)
 	one.Release()
 	var parted codec.ScoreRequest
-	wantParted := new(kvscoutv1.ScoreRequest)
-	same(t, codec.Proto{}.UnmarshalParts(cut(slices.Clone(data)), &parted), proto.Unmarshal(data, wantParted), &parted.ScoreRequest, wantParted)
+	same(t, codec.Proto{}.UnmarshalParts(cut(slices.Clone(data)), &parted), wantErr, &parted.ScoreRequest, wantOne)
 	parted.Release()
 	var stream codec.ScoreStreamRequest
 	wantStream := new(kvscoutv1.ScoreStreamRequest)
