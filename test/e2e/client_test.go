@@ -35,6 +35,7 @@ var httpClient = &http.Client{Timeout: patience}
 
 // post sends a Connect request in JSON over HTTP/1.1.
 func (s *server) post(method string, body []byte) (status int, answer []byte, err error) {
+	remember(body)
 	resp, err := httpClient.Post(s.url+"/"+method, "application/json", bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err

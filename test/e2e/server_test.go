@@ -106,7 +106,7 @@ func serve(t testing.TB, args ...string) *server {
 	t.Helper()
 	addr := "127.0.0.1:" + strconv.Itoa(testport.Free(t, 1))
 	cmd := exec.Command(program, append([]string{"serve", "--listen", addr}, args...)...)
-	cmd.Env = clearedEnv()
+	cmd.Env = append(clearedEnv(), "KVSCOUT_LOG_LEVEL=debug") // all that it may write is looked through at the end
 	var stdout output
 	cmd.Stdout = &stdout
 	s := &server{process: start(t, "kvscout serve", cmd), addr: addr, url: "http://" + addr}
@@ -116,6 +116,7 @@ func serve(t testing.TB, args ...string) *server {
 				t.Errorf("kvscout serve wrote of a %s", fault)
 			}
 		}
+		scan(t, s.stderr.String())
 	})
 	eventually(t, "kvscout serve answers", func() bool {
 		if !s.alive() {
