@@ -19,7 +19,7 @@
 // begins late is timed from when it was due, so that a slow answer is not hidden by what it kept from being asked.
 //
 // Lean callers write bytes made before to a socket of their own and read the answer with few allocations, so that what is
-// measured is the server. On Linux, without TLS, one thread drives them all: Go's timers are late by up to a millisecond
+// measured is the server. On Linux, without TLS, one thread drives them all in an open loop: Go's timers are late by up to a millisecond
 // and call in bunches what is due by chance, and goroutines that wait for sockets wake processors that the server needs.
 // Stock callers are the clients that people use: connect-go and grpc-go.
 //

@@ -121,7 +121,7 @@ func TestRun_LeanForms(t *testing.T) {
 	for i := range 3 {
 		callers = append(callers, bench.NewLean(post, post.Messages(), i))
 	}
-	got := bench.Run(t.Context(), callers, bench.Load{During: time.Second})
+	got := bench.Run(t.Context(), callers, bench.Load{During: time.Second, Rate: 200})
 	sum := 0
 	for i, n := range checked {
 		sum += n

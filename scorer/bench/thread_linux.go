@@ -18,7 +18,7 @@ import (
 // threadMost bounds the callers that one thread drives: each wait looks at all their sockets.
 const threadMost = 256
 
-// thread drives lean callers on one thread of the system, without Go's scheduler, timers and collector: on processors that it
+// thread drives lean callers in an open loop on one thread of the system, without Go's scheduler, timers and collector: on processors that it
 // shares with the server these take turns that the server then waits for, and a timer that is due in less than a millisecond
 // may come a millisecond late, which makes bunches of calls that are to come by chance.
 type thread struct {
@@ -43,7 +43,8 @@ type threadConn struct {
 // onThread tells how to drive callers on one thread, if they and this system allow for it. The sockets that it opens are
 // closed by the function that it returns.
 func onThread(ctx context.Context, callers []Caller, tallies []*tally, l Load, counting *atomic.Bool) (drive func(context.Context), ok bool) {
-	if len(callers) > threadMost || l.Impatient {
+	// In a closed loop there is no timer, and two threads get more out of the server.
+	if len(callers) > threadMost || l.Impatient || l.Rate <= 0 {
 		return nil, false
 	}
 	t := &thread{counting: counting, polls: make([]unix.PollFd, len(callers))}

@@ -33,11 +33,12 @@ func TestOnThread(t *testing.T) {
 		load    Load
 		want    bool
 	}{
-		"lean":      {[]Caller{lean(false), lean(false)}, Load{}, true},
-		"TLS":       {[]Caller{lean(true)}, Load{}, false},
-		"stock":     {[]Caller{lean(false), otherCaller{}}, Load{}, false},
+		"lean":      {[]Caller{lean(false), lean(false)}, Load{Rate: 1}, true},
+		"closed":    {[]Caller{lean(false)}, Load{}, false},
+		"TLS":       {[]Caller{lean(true)}, Load{Rate: 1}, false},
+		"stock":     {[]Caller{lean(false), otherCaller{}}, Load{Rate: 1}, false},
 		"impatient": {[]Caller{lean(false)}, Load{Rate: 1, Impatient: true}, false},
-		"too many":  {make([]Caller, threadMost+1), Load{}, false},
+		"too many":  {make([]Caller, threadMost+1), Load{Rate: 1}, false},
 	} {
 		_, ok := onThread(t.Context(), c.callers, make([]*tally, len(c.callers)), c.load, nil)
 		if ok != c.want {
