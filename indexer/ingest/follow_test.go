@@ -18,7 +18,7 @@ import (
 	"github.com/kvscout/kvscout/indexer"
 )
 
-var logOptions = jetstream.Options{Heartbeat: 50 * time.Millisecond, Lease: time.Second, StaleAfter: 5 * time.Second}
+var logOptions = jetstream.Options{Heartbeat: 50 * time.Millisecond, Lease: time.Second, StaleAfter: 5 * time.Second, MaxBytes: 64 << 20}
 
 // logServer is an embedded server for the rest of the test.
 func logServer(t *testing.T) *embedded.Server {
