@@ -38,15 +38,3 @@ func TestTuneGC(t *testing.T) {
 	}
 	undo()
 }
-
-// A small heap is not collected before it has grown by a share of the memory, of which ballast itself takes none.
-func TestBallast(t *testing.T) {
-	for memory, want := range map[uint64]int{0: 0, 1 << 30: 16 << 20, 4 << 30: 64 << 20, 1 << 40: 64 << 20} {
-		if got := len(ballast(memory, 2)); got != want {
-			t.Errorf("of %d bytes: %d, want %d", memory, got, want)
-		}
-	}
-	if got := len(ballast(1<<40, 1)); got != 0 {
-		t.Errorf("on one processor: %d", got)
-	}
-}
