@@ -94,7 +94,6 @@ func TestPeers_MemoryFollowsResidents(t *testing.T) {
 	const sources, turns, length = 16, 400, 48
 	heap := make(map[int]int)
 	for _, capacity := range []int{4000, 1000, 300} {
-		base := liveHeap()
 		s := newSite(t, sources)
 		keep := capacity / length
 		for turn := range turns {
@@ -107,23 +106,24 @@ func TestPeers_MemoryFollowsResidents(t *testing.T) {
 				}
 			}
 		}
-		churned := liveHeap() - base
 		resident := s.x.Stats().HolderBlocks
 		if want := sources * keep * length; resident != want {
 			t.Fatalf("%d blocks are resident, want %d", resident, want)
 		}
+		with := liveHeap()
 		runtime.KeepAlive(s)
 		s = nil
+		churned := with - liveHeap() // not what it grew by: what earlier tests left may have gone meanwhile
 
-		base = liveHeap()
 		fresh := newSite(t, sources)
 		for turn := turns - keep; turn < turns; turn++ {
 			for i := range fresh.l {
 				fresh.apply(i, stored(turn*sources+i, 0, length))
 			}
 		}
-		new := liveHeap() - base
+		with = liveHeap()
 		runtime.KeepAlive(fresh)
+		new := with - liveHeap()
 		t.Logf("capacity %d: %d blocks, %d bytes of heap, %d without the history", capacity, resident, churned, new)
 		if churned > 2*new+100_000 {
 			t.Errorf("capacity %d: %d bytes of heap after %d blocks were stored, %d if only those held were", capacity, churned,
