@@ -96,7 +96,7 @@ func only(stream grpc.ServerStream) (mem.BufferSlice, error) {
 func failed(stream grpc.ServerStream, err error) error {
 	var e *connect.Error
 	if !errors.As(err, &e) {
-		return status.Error(codeOfError(err), err.Error())
+		return status.FromContextError(err).Err()
 	}
 	if md := fromHeader(e.Meta(), ""); len(md) > 0 {
 		stream.SetTrailer(md)
@@ -106,18 +106,6 @@ func failed(stream grpc.ServerStream, err error) error {
 		out.Details = append(out.Details, &anypb.Any{TypeUrl: "type.googleapis.com/" + d.Type(), Value: d.Bytes()})
 	}
 	return status.ErrorProto(out)
-}
-
-// codeOfError is the code of an error that has none.
-func codeOfError(err error) codes.Code {
-	switch {
-	case errors.Is(err, context.Canceled):
-		return codes.Canceled
-	case errors.Is(err, context.DeadlineExceeded):
-		return codes.DeadlineExceeded
-	default:
-		return codes.Unknown
-	}
 }
 
 // scoreMessage is Score.
