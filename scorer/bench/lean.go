@@ -68,7 +68,7 @@ func (c *LeanCaller) Call(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	return c.check(i, c.answer.status, c.answer.body, wholly(n, len(c.messages)))
+	return c.check(i, wholly(n, len(c.messages)))
 }
 
 // dial opens a connection if none is open.
@@ -83,11 +83,11 @@ func (c *LeanCaller) dial(ctx context.Context) (err error) {
 func (c *LeanCaller) message(n int) int { return (c.first + n) % len(c.messages) }
 
 // check looks at the answer to message i.
-func (c *LeanCaller) check(i int, status string, body []byte, wholly bool) error {
-	if status != "200" {
-		return refusalOfBody(body, status)
+func (c *LeanCaller) check(i int, wholly bool) error {
+	if c.answer.status != "200" {
+		return refusalOfBody(c.answer.body, c.answer.status)
 	}
-	return c.post.Check(i, body, wholly)
+	return c.post.Check(i, c.answer.body, wholly)
 }
 
 // callTimeout is how long a call may take before it counts as an error.

@@ -74,10 +74,9 @@ func (t *thread) run(ctx context.Context) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1000)) // answers that are decoded are garbage, and the only one
 	var ended atomic.Bool
 	defer context.AfterFunc(ctx, func() { ended.Store(true) })()
-	now := time.Now()
 	for _, c := range t.conns {
 		defer c.hangUp()
-		c.plan(now)
+		c.due = c.pace.draw()
 	}
 	for !ended.Load() {
 		wait := t.begin()
@@ -106,7 +105,7 @@ func (t *thread) begin() time.Duration {
 				t.end(c, now, os.ErrDeadlineExceeded)
 			}
 		case !c.due.After(now):
-			if err := c.ask(now); err != nil {
+			if err := c.ask(); err != nil {
 				t.end(c, now, err)
 			}
 			now = time.Now()
@@ -156,7 +155,7 @@ func (t *thread) end(c *threadConn, now time.Time, err error) {
 	c.calls++
 	if err == nil {
 		i := c.message(n)
-		err = c.check(i, c.answer.status, c.answer.body, wholly(n, len(c.messages)))
+		err = c.check(i, wholly(n, len(c.messages)))
 		if !c.answer.keep {
 			c.hangUp()
 		}
@@ -166,26 +165,15 @@ func (t *thread) end(c *threadConn, now time.Time, err error) {
 	if t.counting.Load() {
 		c.tally.add(took, err)
 	}
-	c.began = time.Time{}
-	c.plan(now)
+	c.began, c.due = time.Time{}, c.pace.draw()
 	if err != nil && reasonOf(err) == ReasonConnection {
 		c.due = now.Add(brokenPause)
 	}
 }
 
-// plan sets when the next call is due.
-func (c *threadConn) plan(now time.Time) {
-	if c.due = now; c.pace.mean > 0 {
-		c.due = c.pace.draw()
-	}
-}
-
 // ask begins the call that is due.
-func (c *threadConn) ask(now time.Time) error {
-	c.began = now
-	if c.pace.mean > 0 {
-		c.began = c.due
-	}
+func (c *threadConn) ask() error {
+	c.began = c.due
 	if c.file == nil {
 		if err := c.open(); err != nil {
 			return err
