@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"slices"
 	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -34,46 +35,33 @@ func (c Proto) UnmarshalParts(parts [][]byte, r *ScoreRequest) error {
 
 // promptAt is where the packed prompt begins in a message of which this is the first part; 0 if that is not seen.
 func promptAt(b []byte) int {
-	for at := 0; ; {
-		num, typ, n := protowire.ConsumeTag(b[at:])
-		if n < 0 {
-			return 0
-		}
-		at += n
-		if typ == protowire.BytesType && (num == fieldTokens || num == fieldBlockHashes) {
-			_, n := protowire.ConsumeVarint(b[at:])
-			if n < 0 {
-				return 0
-			}
-			return packedAt(b, at+n, num)
-		}
-		if n = protowire.ConsumeFieldValue(num, typ, b[at:]); n < 0 {
-			return 0
-		}
-		at += n
+	prompt, at := bytesAt(b, 0, fieldTokens, fieldBlockHashes)
+	switch prompt {
+	case fieldTokens:
+		_, at = bytesAt(b, at, 1)
+	case fieldBlockHashes:
+		_, at = bytesAt(b, at, 2)
 	}
+	return at
 }
 
-// packedAt is where the packed ids begin in a prompt's message that begins at b[at].
-func packedAt(b []byte, at int, prompt protowire.Number) int {
-	field := protowire.Number(1)
-	if prompt == fieldBlockHashes {
-		field = 2
-	}
+// bytesAt finds the first of these fields, which hold bytes, among the fields from b[at] on, and where its bytes begin; zeros
+// if that is not seen.
+func bytesAt(b []byte, at int, these ...protowire.Number) (protowire.Number, int) {
 	for {
 		num, typ, n := protowire.ConsumeTag(b[at:])
 		if n < 0 {
-			return 0
+			return 0, 0
 		}
 		at += n
-		if num == field && typ == protowire.BytesType {
+		if typ == protowire.BytesType && slices.Contains(these, num) {
 			if _, n = protowire.ConsumeVarint(b[at:]); n < 0 {
-				return 0
+				return 0, 0
 			}
-			return at + n
+			return num, at + n
 		}
 		if n = protowire.ConsumeFieldValue(num, typ, b[at:]); n < 0 {
-			return 0
+			return 0, 0
 		}
 		at += n
 	}
