@@ -3,7 +3,6 @@ package stream_test
 import (
 	"bytes"
 	"errors"
-	"net"
 	"sync"
 	"syscall"
 	"testing"
@@ -48,26 +47,8 @@ func TestRule17_HostilePeersDoNotDisturb(t *testing.T) {
 
 // TestRule17_EndpointWithoutHandshake: what is at the engine's port is no publisher. Each attempt is counted for the source.
 func TestRule17_EndpointWithoutHandshake(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() { // ended by closing l, waited for in the cleanup
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			zmqtest.Play(c, zmqtest.Attack{Bytes: make([]byte, 64)}, 10*time.Second)
-			c.Close()
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		wg.Wait()
-	})
-	d, _ := follow(t, source("tcp://"+l.Addr().String(), ""), quick())
+	at := zmqtest.Stage(t, zmqtest.Attack{Name: "no handshake", Bytes: make([]byte, 64)})
+	d, _ := follow(t, source("tcp://"+at, ""), quick())
 	d.wait(t, "two attempts", func() bool { return d.rejects[events.ReasonHandshake] >= 2 })
 	d.locked(func() {
 		if d.now() != events.StateConnecting || !errors.Is(d.whys[len(d.whys)-1], zmq.ErrHandshake) {

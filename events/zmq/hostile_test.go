@@ -80,33 +80,10 @@ func TestRule17_HostileReplay(t *testing.T) {
 	}
 }
 
-// stage listens and plays a to everyone who dials, and closes when the other side does.
+// stage is the endpoint of zmqtest.Stage.
 func stage(t *testing.T, a zmqtest.Attack) events.Endpoint {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() { // ended by closing l, waited for in the cleanup
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() { // ends when the receiver closes or after 5 s
-				defer c.Close()
-				if !zmqtest.Play(c, a, 5*time.Second) {
-					t.Errorf("%s: connection stays open", a.Name)
-				}
-			})
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		wg.Wait()
-	})
-	return events.Endpoint{Network: "tcp", Address: l.Addr().String()}
+	return events.Endpoint{Network: "tcp", Address: zmqtest.Stage(t, a)}
 }
 
 // peer is a publisher made of bytes: it greets, waits for the subscription and writes b.

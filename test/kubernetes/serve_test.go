@@ -123,23 +123,12 @@ func (k *kvscout) await(what string, done func() bool) {
 func TestServe(t *testing.T) {
 	a := startAPI(t)
 	a.apply()
-	engine, err := simulate.New(simulate.Config{Worker: "any", Model: "m", Events: "tcp://127.0.0.1:0", Replay: "tcp://127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = engine.Close() })
+	engine := startEngine(t)
 	var prompt []uint32
 	for i := range uint32(33) {
 		prompt = append(prompt, i)
 	}
-	if _, err := engine.Serve(simulate.Request{Tokens: prompt}); err != nil {
-		t.Fatal(err)
-	}
-	ids, _ := json.Marshal(prompt)
-	tokens := filepath.Join(t.TempDir(), "ids.json")
-	if err := os.WriteFile(tokens, ids, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	tokens := served(t, engine, prompt)
 	k := startKvscout(t, a)
 	k.await("a right that suffices", func() bool { return strings.Contains(k.run("stats"), "kubernetes-pods") })
 
@@ -158,6 +147,29 @@ func TestServe(t *testing.T) {
 	k.await("credit again", func() bool { return k.score(tokens) > 0.9 })
 	a.remove("engine")
 	k.await("no workers", func() bool { return strings.Contains(k.run("workers"), "no workers") })
+}
+
+// startEngine is an engine that publishes on free ports of this machine.
+func startEngine(t *testing.T) *simulate.Engine {
+	t.Helper()
+	engine, err := simulate.New(simulate.Config{Worker: "any", Model: "m", Events: "tcp://127.0.0.1:0", Replay: "tcp://127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = engine.Close() })
+	return engine
+}
+
+// served lets an engine serve a prompt, and returns the file with the prompt's ids.
+func served(t *testing.T, engine *simulate.Engine, prompt []uint32) string {
+	t.Helper()
+	if _, err := engine.Serve(simulate.Request{Tokens: prompt}); err != nil {
+		t.Fatal(err)
+	}
+	ids, _ := json.Marshal(prompt)
+	name := filepath.Join(t.TempDir(), "ids.json")
+	write(t, name, ids)
+	return name
 }
 
 // servingPort is the HTTP port of a vLLM that tells where an engine's events are.
@@ -185,11 +197,7 @@ func servingPort(t *testing.T, e *simulate.Engine) int32 {
 func TestServe_SnapshotOfAPod(t *testing.T) {
 	a := startAPI(t)
 	a.apply()
-	engine, err := simulate.New(simulate.Config{Worker: "any", Model: "m", Events: "tcp://127.0.0.1:0", Replay: "tcp://127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = engine.Close() })
+	engine := startEngine(t)
 	p := pod("engine", nil)
 	p.Labels = map[string]string{"kvscout.io/worker": "true"}
 	p.Spec.Containers[0].Ports[0].ContainerPort = servingPort(t, engine)
@@ -201,14 +209,7 @@ func TestServe_SnapshotOfAPod(t *testing.T) {
 		for i := range prompt {
 			prompt[i] = uint32(100*life + i)
 		}
-		if _, err := engine.Serve(simulate.Request{Tokens: prompt}); err != nil {
-			t.Fatal(err)
-		}
-		ids, _ := json.Marshal(prompt)
-		tokens := filepath.Join(t.TempDir(), "ids.json")
-		if err := os.WriteFile(tokens, ids, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		tokens := served(t, engine, prompt)
 		t.Run(fmt.Sprint("life ", life), func(t *testing.T) {
 			k := startKvscoutBy(t, a, settings)
 			k.await("credit", func() bool { return k.score(tokens) > 0.9 })

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"time"
 )
@@ -90,6 +91,35 @@ func Play(c net.Conn, a Attack, limit time.Duration) bool {
 	_, err := io.Copy(io.Discard, c)
 	ne, ok := err.(net.Error)
 	return !ok || !ne.Timeout()
+}
+
+// Stage listens, plays a to everyone who dials, and closes when the other side does. It returns the address.
+func Stage(t testing.TB, a Attack) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { // ended by closing l, waited for in the cleanup
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { // ends when the receiver closes or after 5 s
+				defer c.Close()
+				if !Play(c, a, 5*time.Second) {
+					t.Errorf("%s: connection stays open", a.Name)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		wg.Wait()
+	})
+	return l.Addr().String()
 }
 
 // Hello is a whole handshake of a peer of that type.
