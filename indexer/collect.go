@@ -92,11 +92,14 @@ func matched(r *Reader, keys *keyer, base int, chain []Key) (int, error) {
 	if keys.given != nil && n <= checkEvery {
 		return commonKeys(chain[:n], keys.given[base:base+n]), nil
 	}
-	for i := 1; i < n; i++ {
+	// The deeper it matches the likelier it is that more does: no more keys are made for nothing than were needed.
+	for i, most := 1, 8; i < n; most = min(2*most, maxRun) {
 		if err := r.check(base + i); err != nil {
 			return 0, err
 		}
-		if keys.at(base+i) != chain[i] {
+		list := keys.from(base+i, min(most, n-i))
+		same := commonKeys(chain[i:i+len(list)], list)
+		if i += same; same < len(list) {
 			return i, nil
 		}
 	}

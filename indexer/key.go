@@ -2,6 +2,7 @@ package indexer
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"slices"
 	"strconv"
 	"unsafe"
@@ -23,6 +24,21 @@ const (
 	extraSeed     = 2
 	opaqueSeed    = 3
 	mediaNameSeed = 0
+)
+
+// What XXH3 takes to mix 64 bytes: 64 times its first prime, words of its secret, and the factor of its last step.
+const (
+	mixStart  uint64 = 0x8dde6c617af2a1c0
+	mixFactor uint64 = 0x165667919e3779f9
+
+	secret0 uint64 = 0xbe4ba423396cfeb8
+	secret1 uint64 = 0x1cad21f72c81017c
+	secret2 uint64 = 0xdb979083e96dd4de
+	secret3 uint64 = 0x1f67b3b7a4a44072
+	secret4 uint64 = 0x78e5c0cc4ee679cb
+	secret5 uint64 = 0x2172ffcc7dd05a82
+	secret6 uint64 = 0x8e2443f7744608b8
+	secret7 uint64 = 0x4c263a81e69035e0
 )
 
 // Namespace isolates caches from one another. Each part is apart from the others; the zero value is the common cache.
@@ -56,7 +72,10 @@ type Feature struct {
 	Offset, Length int
 }
 
-// keyer computes the keys of one prompt's blocks, one at a time and only as deep as they are asked for.
+// maxRun bounds how many keys a keyer makes at once.
+const maxRun = 64
+
+// keyer computes the keys of one prompt's blocks, some at a time and only as deep as they are asked for.
 // It is not safe for concurrent use.
 type keyer struct {
 	tokens   []uint32
@@ -67,8 +86,10 @@ type keyer struct {
 	buf      []byte
 	media    []uint64
 	given    []Key // keys from outside; then tokens are not known
-	last     int   // the block asked for last, -1 for none
-	lastKey  Key
+	// made are the keys made last, those of the blocks from first on.
+	made  []Key
+	first int
+	room  [maxRun]Key // in which made lies
 }
 
 func newKeyer(tokens []uint32, features []Feature, size int, pairs bool, seed uint64) *keyer {
@@ -80,7 +101,7 @@ func newKeyer(tokens []uint32, features []Feature, size int, pairs bool, seed ui
 // reset makes k a keyer of another prompt.
 func (k *keyer) reset(tokens []uint32, features []Feature, size int, pairs bool, seed uint64) {
 	k.tokens, k.features, k.given = tokens, features, nil
-	k.size, k.window, k.seed, k.last = size, size, seed, -1
+	k.size, k.window, k.seed, k.made = size, size, seed, nil
 	if pairs {
 		k.window++
 	}
@@ -99,14 +120,31 @@ func (k *keyer) at(i int) Key {
 	if k.given != nil {
 		return k.given[i]
 	}
-	if i == k.last {
-		return k.lastKey
+	return k.from(i, 1)[0]
+}
+
+// from is the keys of some blocks from i on: one at least and n at most, valid until the next call.
+func (k *keyer) from(i, n int) []Key {
+	if k.given != nil {
+		return k.given[i : i+n]
 	}
-	start := i * k.size
+	if at := i - k.first; at >= 0 && at < len(k.made) {
+		return k.made[at:min(at+n, len(k.made))]
+	}
+	k.first, k.made = i, k.room[:min(n, maxRun)]
 	if len(k.features) == 0 {
-		k.last, k.lastKey = i, tokenKey(k.tokens[start:start+k.window], k.seed)
-		return k.lastKey
+		tokenKeys(k.made, k.tokens[i*k.size:], k.size, k.window, k.seed)
+		return k.made
 	}
+	for j := range k.made {
+		k.made[j] = k.mixedKey(i + j)
+	}
+	return k.made
+}
+
+// mixedKey makes the key of block i of a prompt with features.
+func (k *keyer) mixedKey(i int) (key Key) {
+	start := i * k.size
 	k.media = k.media[:0]
 	for _, f := range k.features {
 		if f.Offset >= start+k.size {
@@ -116,9 +154,47 @@ func (k *keyer) at(i int) Key {
 			k.media = append(k.media, mediaHash(f.Hash))
 		}
 	}
-	k.last = i
-	k.lastKey, k.buf = blockKey(k.buf, k.tokens[start:start+k.window], k.media, nil, k.seed)
-	return k.lastKey
+	key, k.buf = blockKey(k.buf, k.tokens[start:start+k.window], k.media, nil, k.seed)
+	return key
+}
+
+// tokenKeys fills keys with blockKey of the leading blocks of size tokens, of each window tokens alone.
+func tokenKeys(keys []Key, tokens []uint32, size, window int, seed uint64) {
+	if size == 16 && window == 16 {
+		tokenKeys16(keys, tokens, seed)
+		return
+	}
+	for i := range keys {
+		keys[i] = tokenKey(tokens[i*size:i*size+window], seed)
+	}
+}
+
+// tokenKeys16 is tokenKeys for blocks of 16 tokens, which most engines have: XXH3 of 64 bytes each, written out, so that blocks
+// are hashed side by side.
+func tokenKeys16(keys []Key, tokens []uint32, seed uint64) {
+	s := [8]uint64{
+		secret0 + seed, secret1 - seed, secret2 + seed, secret3 - seed, secret4 + seed, secret5 - seed, secret6 + seed, secret7 - seed,
+	}
+	for i := range keys {
+		b := (*[16]uint32)(tokens)
+		tokens = tokens[16:]
+		sum := mixStart
+		sum += mulFold(pair(b[0], b[1])^s[0], pair(b[2], b[3])^s[1])
+		sum += mulFold(pair(b[4], b[5])^s[4], pair(b[6], b[7])^s[5])
+		sum += mulFold(pair(b[8], b[9])^s[6], pair(b[10], b[11])^s[7])
+		sum += mulFold(pair(b[12], b[13])^s[2], pair(b[14], b[15])^s[3])
+		sum ^= sum >> 37
+		sum *= mixFactor
+		keys[i] = Key(sum ^ sum>>32)
+	}
+}
+
+// pair is two tokens as the little-endian word that they are in the recipe.
+func pair(low, high uint32) uint64 { return uint64(low) | uint64(high)<<32 }
+
+func mulFold(a, b uint64) uint64 {
+	high, low := bits.Mul64(a, b)
+	return high ^ low
 }
 
 // tokenKey is blockKey of tokens alone.
@@ -190,8 +266,8 @@ func isHexDigest(s string) bool {
 func Keys(tokens []uint32, features []Feature, size int, pairs bool, ns Namespace) []Key {
 	k := newKeyer(tokens, features, size, pairs, ns.Seed())
 	out := make([]Key, k.blocks())
-	for i := range out {
-		out[i] = k.at(i)
+	for i := 0; i < len(out); {
+		i += copy(out[i:], k.from(i, len(out)-i))
 	}
 	return out
 }

@@ -1,6 +1,8 @@
 package indexer
 
 import (
+	"encoding/binary"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -103,5 +105,90 @@ func TestKeys_Case82_KindsApart(t *testing.T) {
 	slices.Sort(seeds)
 	if len(slices.Compact(seeds)) != 4 {
 		t.Errorf("seeds are not apart: %d", seeds)
+	}
+}
+
+// expectKeys fails unless a keyer, asked for runs of blocks here and there, makes of each block what XXH3 is of its tokens.
+func expectKeys(t *testing.T, tokens []uint32, size int, pairs bool, seed uint64, order *rand.Rand) {
+	t.Helper()
+	k := newKeyer(tokens, nil, size, pairs, seed)
+	window := size
+	if pairs {
+		window++
+	}
+	want := make([]Key, k.blocks())
+	for i := range want {
+		var b []byte
+		for _, token := range tokens[i*size : i*size+window] {
+			b = binary.LittleEndian.AppendUint32(b, token)
+		}
+		want[i] = Key(xxh3.HashSeed(b, seed))
+	}
+	ask := func(i, n int) int {
+		list := k.from(i, n)
+		if len(list) < 1 || len(list) > n {
+			t.Fatalf("size %d: %d keys from block %d of %d, want 1 to %d", size, len(list), i, len(want), n)
+		}
+		for j, key := range list {
+			if key != want[i+j] || k.at(i+j) != key {
+				t.Fatalf("size %d, seed %d, pairs %v: key of block %d of %d is %x and %x, XXH3 is %x", size, seed, pairs, i+j, len(want), key, k.at(i+j), want[i+j])
+			}
+		}
+		return i + len(list)
+	}
+	for i := 0; i < len(want); {
+		i = ask(i, 1+order.IntN(min(2*maxRun, len(want)-i)))
+	}
+	for range min(16, len(want)) {
+		i := order.IntN(len(want))
+		ask(i, 1+order.IntN(len(want)-i))
+	}
+}
+
+// Keys are XXH3 of their tokens (rule 2), whatever the block size, and however many are made at once.
+func TestKeys_AreXXH3(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	tokens := make([]uint32, 6000)
+	for i := range tokens {
+		tokens[i] = r.Uint32()
+	}
+	for _, size := range []int{1, 2, 3, 4, 5, 8, 15, 16, 17, 32, 33, 48, 60, 61, 64, 128} {
+		for _, seed := range []uint64{0, 1, chainSeed, 1<<63 - 1, 1<<64 - 1, r.Uint64(), r.Uint64()} {
+			for _, blocks := range []int{1, 2, 7, maxRun - 1, maxRun, maxRun + 1, 3 * maxRun} {
+				from := r.IntN(3) // odd words too
+				expectKeys(t, tokens[from:min(len(tokens), from+size*blocks+r.IntN(size))], size, false, seed, r)
+				expectKeys(t, tokens[from:min(len(tokens), from+size*blocks+1)], size, true, seed, r)
+			}
+		}
+	}
+}
+
+func FuzzKeys(f *testing.F) {
+	f.Add(make([]byte, 64*70), uint64(chainSeed), uint8(16), false, uint64(1))
+	f.Add([]byte("sixty-eight bytes are a block of sixteen pairs of tokens, like this."), uint64(1<<63), uint8(16), true, uint64(2))
+	f.Fuzz(func(t *testing.T, b []byte, seed uint64, size uint8, pairs bool, order uint64) {
+		tokens := make([]uint32, len(b)/4)
+		for i := range tokens {
+			tokens[i] = binary.LittleEndian.Uint32(b[4*i:])
+		}
+		expectKeys(t, tokens, max(1, int(size)), pairs, seed, rand.New(rand.NewPCG(order, 0)))
+	})
+}
+
+// Blocks that have images are made in runs as one by one, and so are those between them.
+func TestKeys_RunsWithMedia(t *testing.T) {
+	const size = 16
+	tokens := sequence(1, size*(2*maxRun+5))
+	features := []Feature{{Hash: hex64(7), Offset: 30, Length: 40}, {Hash: "b", Offset: 75, Length: 1}, {Hash: "c", Offset: size * (maxRun - 1), Length: 2 * size}}
+	k := newKeyer(tokens, features, size, false, chainSeed)
+	bare := Keys(tokens, nil, size, false, Namespace{})
+	for i, key := range Keys(tokens, features, size, false, Namespace{}) {
+		if want := k.mixedKey(i); key != want {
+			t.Errorf("block %d: %x, alone %x", i, key, want)
+		}
+		media := i >= 1 && i <= 4 || i == maxRun-1 || i == maxRun
+		if (key == bare[i]) == media {
+			t.Errorf("block %d has an image: %v, and its key is that of its tokens: %v", i, media, key == bare[i])
+		}
 	}
 }

@@ -133,9 +133,9 @@ func appendKeys(keys []Key, e *events.Event, seed uint64) []Key {
 	if e.Pairs {
 		window++
 	}
-	for i := range e.Hashes {
-		keys = append(keys, tokenKey(e.Tokens[i*size:i*size+window], seed))
-	}
+	n := len(keys)
+	keys = slices.Grow(keys, len(e.Hashes))[:n+len(e.Hashes)]
+	tokenKeys(keys[n:], e.Tokens, size, window, seed)
 	return keys
 }
 
