@@ -67,11 +67,3 @@ func (m scoreMethods) score(ctx context.Context, req *codec.ScoreRequest) (*code
 	}
 	return &codec.ScoreResponse{ScoreResponse: out.Msg}, nil
 }
-
-// unary has them by name.
-func (m scoreMethods) unary() map[string]unary {
-	return map[string]unary{
-		kvscoutv1connect.ScoreServiceScoreProcedure:      m.scoreMessage,
-		kvscoutv1connect.ScoreServiceScoreBatchProcedure: m.scoreBatchMessage,
-	}
-}

@@ -3,16 +3,18 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
 )
 
-// front answers on one listener with two transports: that of net/http, which speaks every protocol, and for connections of
-// gRPC clients that of grpc-go, which is faster at it. Both call the same handlers.
+// front answers on one listener with three transports: that of net/http, which speaks every protocol, and two that are faster: that
+// of grpc-go for connections of gRPC clients, and ours for plain calls by HTTP/1.1. All call the same handlers.
 type front struct {
 	http   *http.Server
 	grpc   *grpcServer
+	plain  *plainServer
 	tls    *tls.Config                      // nil in clear text
 	failed func(remote net.Addr, err error) // is told of connections whose TLS could not be opened
 
@@ -22,6 +24,7 @@ type front struct {
 
 func (s *Server) newFront() *front {
 	f := &front{http: s.httpServer(), grpc: s.newGRPC()}
+	f.plain = s.newPlain(f.toHTTP)
 	if g := s.opts.Guard; g != nil {
 		f.tls, f.failed = g.TLS(), g.HandshakeFailed
 	}
@@ -30,7 +33,7 @@ func (s *Server) newFront() *front {
 
 // Serve answers until Shutdown or Close, or until the listener fails, and returns as http.Server.Serve does.
 func (f *front) Serve(l net.Listener) error {
-	split := newSplitter(l, f.tls, f.failed)
+	split := newSplitter(l, f.tls, f.failed, f.plain.take)
 	f.mu.Lock()
 	f.splitter = split
 	f.mu.Unlock()
@@ -44,6 +47,14 @@ func (f *front) Serve(l net.Listener) error {
 	return err
 }
 
+// toHTTP leaves a connection to net/http.
+func (f *front) toHTTP(c net.Conn) bool {
+	f.mu.Lock()
+	split := f.splitter
+	f.mu.Unlock()
+	return split.rest.take(c)
+}
+
 // Shutdown ends Serve and waits for calls in flight. It errs with ctx's error if they outlast it.
 func (f *front) Shutdown(ctx context.Context) error {
 	f.stopAccepting()
@@ -52,7 +63,7 @@ func (f *front) Shutdown(ctx context.Context) error {
 		defer close(stopped)
 		f.grpc.gracefulStop()
 	}()
-	err := f.http.Shutdown(ctx)
+	err := errors.Join(f.plain.server.Shutdown(ctx), f.http.Shutdown(ctx))
 	select {
 	case <-stopped:
 	case <-ctx.Done():
@@ -67,6 +78,7 @@ func (f *front) Shutdown(ctx context.Context) error {
 func (f *front) Close() error {
 	f.stopAccepting()
 	f.grpc.stop()
+	f.plain.server.Close()
 	return f.http.Close()
 }
 

@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
+
+	"github.com/kvscout/kvscout/scorer/codec"
 )
 
 // streamWorkers are goroutines that answer one call after the other, and so keep the stack that one needs. Calls over these have
@@ -37,7 +39,7 @@ type grpcServer struct {
 }
 
 func (s *Server) newGRPC() *grpcServer {
-	g := &grpcServer{handler: s.handler, owner: s, unary: scoreMethods{s.opts.Score}.unary()}
+	g := &grpcServer{handler: s.handler, owner: s, unary: scoreMethods{s.opts.Score}.unary(codec.Proto{})}
 	g.server = grpc.NewServer(
 		grpc.UnknownServiceHandler(g.call),
 		grpc.ForceServerCodecV2(frameCodec{}),

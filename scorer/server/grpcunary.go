@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -18,14 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/kvscout/kvscout/scorer/access"
-	"github.com/kvscout/kvscout/scorer/codec"
 )
-
-// unary is a method that routers wait for: a message in, one out. It errs with a *connect.Error.
-type unary func(ctx context.Context, in mem.BufferSlice, out []byte) ([]byte, error)
-
-// answerSize is room for the usual answer.
-const answerSize = 16 << 10
 
 // answer answers a call of a method as the HTTP handlers around it would: the same guard, limits, request ids, records and errors.
 func (g *grpcServer) answer(stream grpc.ServerStream, a *arrival, method string, serve unary) error {
@@ -50,7 +42,11 @@ func (g *grpcServer) answer(stream grpc.ServerStream, a *arrival, method string,
 		return err
 	}
 	room := buffers.Get(answerSize)
-	out, err := g.guarded(c, method, serve, in, (*room)[:0])
+	parts := make([][]byte, 0, 8)
+	for _, b := range in {
+		parts = append(parts, b.ReadOnlyData())
+	}
+	out, err := g.owner.guarded(c, method, serve, parts, (*room)[:0])
 	in.Free()
 	c.Handled(err)
 	if err != nil {
@@ -59,16 +55,6 @@ func (g *grpcServer) answer(stream grpc.ServerStream, a *arrival, method string,
 	}
 	*room = out
 	return stream.SendMsg(&frame{mem.BufferSlice{mem.NewBuffer(room, buffers)}})
-}
-
-// guarded makes a panic an error.
-func (g *grpcServer) guarded(ctx context.Context, method string, serve unary, in mem.BufferSlice, room []byte) (out []byte, err error) {
-	defer func() {
-		if thrown := recover(); thrown != nil {
-			err = g.owner.recovered(ctx, connect.Spec{Procedure: method}, nil, thrown)
-		}
-	}()
-	return serve(ctx, in, room)
 }
 
 // only reads the one message that there must be. It errs with a status.
@@ -106,54 +92,6 @@ func failed(stream grpc.ServerStream, err error) error {
 		out.Details = append(out.Details, &anypb.Any{TypeUrl: "type.googleapis.com/" + d.Type(), Value: d.Bytes()})
 	}
 	return status.ErrorProto(out)
-}
-
-// scoreMessage is Score.
-func (m scoreMethods) scoreMessage(ctx context.Context, in mem.BufferSlice, out []byte) ([]byte, error) {
-	req := new(codec.ScoreRequest)
-	defer req.Release()
-	parts := make([][]byte, 0, 8)
-	for _, b := range in {
-		parts = append(parts, b.ReadOnlyData())
-	}
-	if err := (codec.Proto{}).UnmarshalParts(parts, req); err != nil {
-		return nil, invalid(err)
-	}
-	answer, err := m.score(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return encode(out, answer)
-}
-
-// scoreBatchMessage is ScoreBatch.
-func (m scoreMethods) scoreBatchMessage(ctx context.Context, in mem.BufferSlice, out []byte) ([]byte, error) {
-	req := new(codec.ScoreBatchRequest)
-	defer req.Release()
-	whole := in.MaterializeToBuffer(buffers)
-	err := codec.Proto{}.Unmarshal(whole.ReadOnlyData(), req)
-	whole.Free()
-	if err != nil {
-		return nil, invalid(err)
-	}
-	answer, err := m.service.ScoreBatch(ctx, connect.NewRequest(&req.ScoreBatchRequest))
-	if err != nil {
-		return nil, err
-	}
-	return encode(out, answer.Msg)
-}
-
-// invalid is the error of a message that cannot be read.
-func invalid(err error) error {
-	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("unmarshal message: %w", err))
-}
-
-func encode(out []byte, message any) ([]byte, error) {
-	out, err := codec.Proto{}.MarshalAppend(out, message)
-	if err != nil {
-		return nil, connect.NewError(connect.CodeInternal, fmt.Errorf("marshal message: %w", err))
-	}
-	return out, nil
 }
 
 // arrival is the context of a unary call from its headers on, with its own end.

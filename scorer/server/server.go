@@ -32,12 +32,13 @@ const (
 // compressMinBytes is the size from which compressing an answer is worth its time; the usual answer is far below.
 const compressMinBytes = 64 << 10
 
-// What a connection may have open. Smaller windows make prompts wait for their own acknowledgement.
+// What a connection may have open, and how long. Smaller windows make prompts wait for their own acknowledgement.
 const (
 	maxStreams   = 1000
 	connWindow   = 16 << 20
 	streamWindow = 4 << 20
 	idleTime     = 2 * time.Minute
+	headTime     = 5 * time.Second // for the headers of a request
 )
 
 // ErrGrace is a shutdown that cut calls off because they outlasted Options.Grace.
@@ -199,7 +200,7 @@ func (s *Server) httpServer() *http.Server {
 		Handler:           told(s.handler),
 		ConnContext:       withConn,
 		Protocols:         protocols,
-		ReadHeaderTimeout: 5 * time.Second,
+		ReadHeaderTimeout: headTime,
 		IdleTimeout:       idleTime,
 		// No ReadTimeout and WriteTimeout: they would end streams. Unary calls have deadlines of their own.
 		HTTP2: &http.HTTP2Config{

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -24,13 +25,14 @@ const (
 	maxSniffedHeaders = 64 << 10
 )
 
-// splitter shares the connections of one listener between two servers: those of gRPC clients, by their first request, and
-// all others. Who reads such a connection misses nothing of it, but for its TLS, which is open.
+// splitter shares the connections of one listener between three servers: those of gRPC clients, by their first request, those that may
+// begin with a plain call, and all others. Who reads such a connection misses nothing of it, but for its TLS, which is open.
 type splitter struct {
 	listener net.Listener
 	tls      *tls.Config                      // nil in clear text
 	failed   func(remote net.Addr, err error) // is told of connections whose TLS could not be opened
 	grpc     *branch
+	plain    func(*conn) bool // takes connections that begin as plain calls do
 	rest     *branch
 
 	wg sync.WaitGroup // of the goroutines that look at a connection
@@ -41,9 +43,10 @@ type splitter struct {
 	closed bool
 }
 
-func newSplitter(l net.Listener, conf *tls.Config, failed func(net.Addr, error)) *splitter {
+func newSplitter(l net.Listener, conf *tls.Config, failed func(net.Addr, error), plain func(*conn) bool) *splitter {
 	return &splitter{
-		listener: l, tls: conf, failed: failed, grpc: newBranch(l.Addr()), rest: newBranch(l.Addr()), open: make(map[net.Conn]bool),
+		listener: l, tls: conf, failed: failed, grpc: newBranch(l.Addr()), plain: plain, rest: newBranch(l.Addr()),
+		open: make(map[net.Conn]bool),
 	}
 }
 
@@ -95,14 +98,21 @@ func (s *splitter) look(c net.Conn) {
 		delete(s.open, c)
 		err = errors.Join(err, c.SetDeadline(time.Time{}))
 		s.mu.Unlock()
-		to := s.rest
-		if isGRPC {
-			to = s.grpc
-		}
-		if err != nil || !to.take(known) {
+		if err != nil || !s.hand(known, isGRPC) {
 			_ = c.Close() // it has nothing to be told
 		}
 	})
+}
+
+// hand gives a connection to its server. It is false when that accepts none any more.
+func (s *splitter) hand(c *conn, isGRPC bool) bool {
+	switch {
+	case isGRPC:
+		return s.grpc.take(c)
+	case bytes.HasPrefix(c.head, []byte("POST /")):
+		return s.plain(c)
+	}
+	return s.rest.take(c)
 }
 
 // know opens a connection and finds out what it speaks.
