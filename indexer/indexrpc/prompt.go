@@ -84,7 +84,7 @@ func readPacked(packed []byte, maxTokens int) ([]uint32, error) {
 		return nil, err
 	}
 	out := words(packed)
-	if anyNegative(out) {
+	if anyNegative(packed) {
 		i := slices.IndexFunc(out, func(t uint32) bool { return t > math.MaxInt32 })
 		return nil, Failf(ReasonNegativeToken, "token at position %d is negative", i)
 	}
@@ -106,17 +106,18 @@ func words(packed []byte) []uint32 {
 	return out
 }
 
-// anyNegative says whether any token is over 2^31-1.
-func anyNegative(list []uint32) bool {
-	var all uint32
-	for len(list) >= 8 {
-		all |= list[0] | list[1] | list[2] | list[3] | list[4] | list[5] | list[6] | list[7]
-		list = list[8:]
+// anyNegative says whether any packed token is over 2^31-1. It looks at two tokens at a time.
+func anyNegative(packed []byte) bool {
+	var all uint64
+	two := func(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
+	for ; len(packed) >= 64; packed = packed[64:] {
+		b := (*[64]byte)(packed)
+		all |= two(b[0:]) | two(b[8:]) | two(b[16:]) | two(b[24:]) | two(b[32:]) | two(b[40:]) | two(b[48:]) | two(b[56:])
 	}
-	for _, t := range list {
-		all |= t
+	for ; len(packed) >= 4; packed = packed[4:] {
+		all |= uint64(binary.LittleEndian.Uint32(packed))
 	}
-	return all > math.MaxInt32
+	return all&(1<<63|1<<31) != 0
 }
 
 func readIDs(ids []int64, maxTokens int) ([]uint32, error) {

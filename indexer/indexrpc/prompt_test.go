@@ -1,8 +1,10 @@
 package indexrpc_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -100,6 +102,21 @@ func TestReadPrompt_Refuses(t *testing.T) {
 				t.Errorf("got %v, want %s", err, tt.reason)
 			}
 		})
+	}
+}
+
+// A negative token is found wherever it stands, and named by its position.
+func TestReadPrompt_NegativeAnywhere(t *testing.T) {
+	for n := 1; n <= 70; n++ {
+		for at := range n {
+			packed := bytes.Repeat([]byte("\xff\xff\xff\x7f"), n)
+			packed[4*at+3] = 0x80
+			_, err := indexrpc.ReadPrompt(&kvscoutv1.ScoreRequest{Tokens: &kvscoutv1.Tokens{Packed: packed}}, 100)
+			var e *indexrpc.Error
+			if !errors.As(err, &e) || e.Reason != indexrpc.ReasonNegativeToken || !strings.Contains(err.Error(), fmt.Sprintf("position %d is", at)) {
+				t.Fatalf("token %d of %d is negative: %v", at, n, err)
+			}
+		}
 	}
 }
 
