@@ -169,7 +169,10 @@ func (l *Ledger) doubt(d Doubt, on bool) {
 }
 
 // precede puts into m what is to be read before the source's blocks are: its freshness, and the doubts that there are.
-func (l *Ledger) precede(m *Match) { m.Freshness, m.Bound.Doubt = l.Freshness(), l.doubtsNow() }
+func (l *Ledger) precede(m *Match) {
+	l.freshness(&m.Freshness)
+	m.Bound.Doubt = l.doubtsNow()
+}
 
 // doubtsNow are the doubts about the source and its stream.
 func (l *Ledger) doubtsNow() Doubt {
@@ -188,7 +191,7 @@ func (l *Ledger) doubtsNow() Doubt {
 // bound is the bound of answers to q about the source, whose blocks were read with groups t after precede had found doubts
 // (invariant 13).
 func (l *Ledger) bound(q *Query, t *table, before Doubt) Bound {
-	d := before | l.doubtsNow() | t.doubt(l.dropsBlock()) | l.foreign(q)
+	d := before | l.doubtsNow() | t.unsure | l.foreign(q)
 	other := func(size int) bool { return size != q.KeySize }
 	if q.Keys != nil && (l.src.PairKeys || slices.ContainsFunc(l.blockSizes(), other)) {
 		d |= DoubtBlockSize
@@ -215,8 +218,8 @@ func (l *Ledger) foreign(q *Query) (d Doubt) {
 }
 
 // dropsBlock says whether the engine gives up the last block that it matched (rule 7).
-func (l *Ledger) dropsBlock() bool {
-	return l.src.SpeculativeEAGLE && l.src.Engine == events.EngineVLLM
+func dropsBlock(src *events.Source) bool {
+	return src.SpeculativeEAGLE && src.Engine == events.EngineVLLM
 }
 
 // Joined says with which batch the known history of the source begins; complete means with the first there was.

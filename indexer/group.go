@@ -51,10 +51,12 @@ type table struct {
 	sizes []int // all block sizes of the groups, ascending
 	// plain: one lane of the device, of one group that keeps every block, in one block size.
 	plain bool
+	// unsure is what the groups leave in doubt.
+	unsure Doubt
 }
 
 func newTable(src events.Source, g groups, since uint64, lanes []laneOf) *table {
-	t := &table{groups: g, since: since, lanes: lanes}
+	t := &table{groups: g, since: since, lanes: lanes, unsure: g.doubt(dropsBlock(&src))}
 	for i := range g {
 		for _, s := range g[i].sizes {
 			if !slices.Contains(t.sizes, s) {

@@ -132,7 +132,7 @@ func (r *Reader) holds(l *Ledger, t *table, d *lead) {
 			return
 		}
 		if rows := r.rowsOf(l, t); len(rows) > 0 {
-			v := &verdict{groups: t.groups, rows: rows, prompt: r.prompt(rows[0].pairs), eagle: l.dropsBlock()}
+			v := &verdict{groups: t.groups, rows: rows, prompt: r.prompt(rows[0].pairs), eagle: dropsBlock(&l.src)}
 			held = v.held()
 		}
 	}

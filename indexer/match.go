@@ -29,7 +29,7 @@ func (l *Ledger) matchRows(m *Match, q *Query, rows []*row, t *table) {
 		return
 	}
 	m.BlockSize = rows[0].size
-	v := &verdict{groups: t.groups, rows: rows, prompt: q.Length(), eagle: l.dropsBlock()}
+	v := &verdict{groups: t.groups, rows: rows, prompt: q.Length(), eagle: dropsBlock(&l.src)}
 	if rows[0].pairs {
 		v.prompt-- // n tokens make n-1 pairs
 	}
@@ -59,7 +59,7 @@ func (l *Ledger) matchPlain(m *Match, q *Query, w *walk, blocks int) {
 	run := min(blocks, prompt/w.size) * w.size
 	m.Held, m.Covered[events.TierDevice] = min(prompt, blocks*w.size), run
 	m.Reusable = min(blocks, max(0, prompt-1)/w.size) * w.size
-	if l.dropsBlock() {
+	if dropsBlock(&l.src) {
 		m.Reusable = max(0, m.Reusable-w.size)
 	}
 	for t := range m.With {

@@ -39,13 +39,17 @@ func (w Weights) Validate() error {
 
 // Score rates a match between 0 and 1: the sum over tiers of weight times the tokens newly covered by the tier, by the
 // tokens of the prompt. A stale source is worth nothing (rule 12).
-func Score(m *indexer.Match, prompt int, w Weights) float64 {
+func Score(m *indexer.Match, prompt int, w Weights) float64 { return score(m, prompt, &w) }
+
+func score(m *indexer.Match, prompt int, w *Weights) float64 {
 	if prompt <= 0 || m.Freshness.State == events.StateStale {
 		return 0
 	}
 	sum := 0.0
-	for t, tokens := range m.Covered {
-		sum += w[t] * float64(tokens)
+	for t := range m.Covered {
+		if n := m.Covered[t]; n > 0 {
+			sum += w[t] * float64(n)
+		}
 	}
 	return min(1, sum/float64(prompt))
 }
@@ -90,18 +94,18 @@ func RankPredicted(memory []Ranked, matches []*indexer.Match, predicted func(*in
 		if predicted != nil {
 			n = predicted(m)
 		}
-		out = append(out, rate(m, n, prompt, w))
+		out = append(out, rate(m, n, prompt, &w))
 	}
 	slices.SortFunc(out, compareRanked)
 	return out
 }
 
 // rate gives a match its score; predicted is how many tokens beyond those of every tier the router announced.
-func rate(m *indexer.Match, predicted, prompt int, w Weights) Ranked {
+func rate(m *indexer.Match, predicted, prompt int, w *Weights) Ranked {
 	if predicted <= 0 {
-		return Ranked{Match: m, Score: Score(m, prompt, w)}
+		return Ranked{Match: m, Score: score(m, prompt, w)}
 	}
-	return Ranked{Match: m, Predicted: predicted, Score: Predicted(m, predicted, prompt, w)}
+	return Ranked{Match: m, Predicted: predicted, Score: Predicted(m, predicted, prompt, *w)}
 }
 
 func compareRanked(a, b Ranked) int {

@@ -33,17 +33,21 @@ func (w *writer) open(num protowire.Number) int {
 	return len(w.buf)
 }
 
-func (w *writer) close(at int) {
-	n := len(w.buf) - at
+func (w *writer) close(at int) { w.buf = closed(w.buf, at) }
+
+// closed is b with a message that began at at ended.
+func closed(b []byte, at int) []byte {
+	n := len(b) - at
 	if n < 1<<7 {
-		w.buf[at-1] = byte(n)
-		return
+		b[at-1] = byte(n)
+		return b
 	}
 	var length [binary.MaxVarintLen64]byte
 	size := binary.PutUvarint(length[:], uint64(n))
-	w.buf = append(w.buf, length[1:size]...) // makes room
-	copy(w.buf[at-1+size:], w.buf[at:at+n])
-	copy(w.buf[at-1:], length[:size])
+	b = append(b, length[1:size]...) // makes room
+	copy(b[at-1+size:], b[at:at+n])
+	copy(b[at-1:], length[:size])
+	return b
 }
 
 func (w *writer) uint(num protowire.Number, v uint64) {
@@ -52,12 +56,6 @@ func (w *writer) uint(num protowire.Number, v uint64) {
 	}
 	w.tag(num, protowire.VarintType)
 	w.buf = protowire.AppendVarint(w.buf, v)
-}
-
-func (w *writer) bool(num protowire.Number, v bool) {
-	if v {
-		w.uint(num, 1)
-	}
 }
 
 func (w *writer) text(num protowire.Number, s string) {
@@ -134,8 +132,11 @@ const (
 
 // worker appends an entry. Most of an answer is entries, so this goes by itself and not through w.
 func (w *writer) worker(m *kvscoutv1.WorkerScore) {
-	w.text(1, m.GetWorkerId())
 	b := w.buf
+	if id := m.GetWorkerId(); id != "" {
+		w.odd = w.odd || !utf8.ValidString(id)
+		b = protowire.AppendString(append(b, 1<<3|bytesTag), id)
+	}
 	b = appendUint(b, 2, uint64(m.GetRank()))
 	b = appendUint(b, 3, uint64(m.GetBlockSize()))
 	b = appendUint(b, 4, uint64(m.GetHeldTokens()))
@@ -162,13 +163,15 @@ func (w *writer) worker(m *kvscoutv1.WorkerScore) {
 		}
 		b[at-1] = byte(len(b) - at) // at most 31
 	}
-	w.buf = b
 	if m.GetBound() != nil {
-		at := w.open(9)
-		w.bound(m.GetBound())
-		w.close(at)
+		b = append(b, 9<<3|bytesTag, 0)
+		at := len(b)
+		b = closed(appendBound(b, m.GetBound()), at)
 	}
-	w.bool(10, m.GetKnown())
+	if m.GetKnown() {
+		b = append(b, 10<<3|varintTag, 1)
+	}
+	w.buf = b
 	w.uint(50, uint64(m.GetPredictedTokens()))
 	if m.GetFlagged() != nil {
 		w.other(51, m.GetFlagged())
@@ -196,16 +199,17 @@ func appendDouble(b []byte, num byte, v float64) []byte {
 	return binary.LittleEndian.AppendUint64(append(b, num<<3|doubleTag), math.Float64bits(v))
 }
 
-func (w *writer) bound(b *kvscoutv1.Bound) {
-	w.buf = appendUint(w.buf, 1, enum(b.GetKind()))
-	if len(b.GetReasons()) == 0 {
-		return
+func appendBound(b []byte, m *kvscoutv1.Bound) []byte {
+	b = appendUint(b, 1, enum(m.GetKind()))
+	if len(m.GetReasons()) == 0 {
+		return b
 	}
-	at := w.open(2)
-	for _, r := range b.GetReasons() {
-		w.buf = protowire.AppendVarint(w.buf, enum(r))
+	b = append(b, 2<<3|bytesTag, 0)
+	at := len(b)
+	for _, r := range m.GetReasons() {
+		b = protowire.AppendVarint(b, enum(r))
 	}
-	w.close(at)
+	return closed(b, at)
 }
 
 // enum is how an enum goes onto the wire: negative numbers take ten bytes.

@@ -57,8 +57,8 @@ func (a *answer) worker(r *scorer.Ranked, w *row) *kvscoutv1.WorkerScore {
 		out.ReusableTokens = indexrpc.Count(r.Reusable)
 	}
 	out.Tiers = w.tiers[:0]
-	for t, n := range r.Covered {
-		if n > 0 {
+	for t := range r.Covered {
+		if n := r.Covered[t]; n > 0 {
 			tier := w.newTier()
 			tier.Tier, tier.Tokens = indexrpc.TierOf(events.Tier(t)), indexrpc.Count(n)
 			out.Tiers = append(out.Tiers, tier)
