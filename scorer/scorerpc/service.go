@@ -232,15 +232,16 @@ func (s *Service) score(ctx context.Context, req *kvscoutv1.ScoreRequest, sh *sh
 func (s *Service) answer(ctx context.Context, req *kvscoutv1.ScoreRequest, want selection, p prompt, sh *sheet) (out *kvscoutv1.ScoreResponse, err error) {
 	// Read first: the answer is at least as new as its version says.
 	version := s.index.Version()
+	d := s.desks.Get().(*desk)
+	defer s.leave(d)
+	d.query = p.query
 	// Before the index: what is confirmed in between counts twice nowhere, since predictions only extend a match.
-	credits, err := s.credits.Predicted(ctx, &p.query)
+	credits, err := s.credits.Predicted(ctx, &d.query)
 	if err != nil {
 		return nil, err
 	}
-	d := s.desks.Get().(*desk)
-	defer s.desks.Put(d)
 	_, looking := s.step(ctx, stepLookup, s.opts.LookedUp != nil)
-	matches, err := d.reader.Lookup(ctx, &p.query)
+	matches, err := d.reader.Lookup(ctx, &d.query)
 	s.lookedUp(&looking, err, len(matches))
 	if err != nil {
 		return nil, err
@@ -257,9 +258,10 @@ func (s *Service) answer(ctx context.Context, req *kvscoutv1.ScoreRequest, want 
 	a := answer{chosen: chosen, prompt: p, now: time.Now(), credits: credits, accuracy: s.accuracy}
 	d.ranked = scorer.RankPredicted(d.ranked, a.chosen.matches, a.predicted(), p.tokens, want.weights)
 	ranked := d.ranked
-	out = &kvscoutv1.ScoreResponse{PromptTokens: indexrpc.Count(p.tokens), Render: p.render, IndexVersion: version}
+	out = &sh.answer
+	out.PromptTokens, out.Render, out.IndexVersion = indexrpc.Count(p.tokens), p.render, version
 	if req.GetRemember() {
-		out.ScoreId = s.memory.keep(&p.query, p.tokens, a.judged(ranked))
+		out.ScoreId = s.memory.keep(&d.query, p.tokens, a.judged(ranked))
 	}
 	listed := ranked
 	if n := int(req.GetMaxWorkers()); n > 0 && n < len(ranked) {
@@ -267,7 +269,7 @@ func (s *Service) answer(ctx context.Context, req *kvscoutv1.ScoreRequest, want 
 		out.WorkersOmitted = indexrpc.Count(len(ranked) - n)
 	}
 	if req.GetExplain() {
-		if a.explained, err = s.explain(ctx, &p.query, listed); err != nil {
+		if a.explained, err = s.explain(ctx, &d.query, listed); err != nil {
 			return nil, err
 		}
 	}

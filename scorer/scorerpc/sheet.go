@@ -10,10 +10,11 @@ import (
 // maxKeptRows bounds the sheets that are kept.
 const maxKeptRows = 4096
 
-// sheet is the memory of an answer's entries.
+// sheet is the memory of an answer and its entries.
 type sheet struct {
-	rows []row
-	list []*kvscoutv1.WorkerScore
+	answer kvscoutv1.ScoreResponse
+	rows   []row
+	list   []*kvscoutv1.WorkerScore
 }
 
 var sheets = sync.Pool{New: func() any { return new(sheet) }}
@@ -28,6 +29,7 @@ func (s *sheet) make(n int) {
 
 // Release gives the memory back. The answer must not be used any more.
 func (s *sheet) Release() {
+	s.answer.Reset()
 	clear(s.rows) // none keeps what its answer pointed to
 	clear(s.list)
 	if cap(s.rows) <= maxKeptRows {
