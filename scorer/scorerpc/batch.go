@@ -43,7 +43,7 @@ func (s *Service) ScoreBatch(ctx context.Context, req *connect.Request[kvscoutv1
 	for range min(atOnce, len(list)) {
 		wg.Go(func() { // ended by the end of work, waited for below
 			for i := range work {
-				results[i] = s.result(ctx, list[i])
+				results[i] = s.result(ctx, list[i], new(sheet))
 			}
 		})
 	}
@@ -54,8 +54,8 @@ func (s *Service) ScoreBatch(ctx context.Context, req *connect.Request[kvscoutv1
 	return connect.NewResponse(&kvscoutv1.ScoreBatchResponse{Results: results}), nil
 }
 
-// result is what became of one request of many. A panic costs that request.
-func (s *Service) result(ctx context.Context, req *kvscoutv1.ScoreRequest) (out *kvscoutv1.ScoreResult) {
+// result is what became of one request of many. Its answer lies in sh. A panic costs that request.
+func (s *Service) result(ctx context.Context, req *kvscoutv1.ScoreRequest, sh *sheet) (out *kvscoutv1.ScoreResult) {
 	if req == nil {
 		req = new(kvscoutv1.ScoreRequest)
 	}
@@ -67,7 +67,7 @@ func (s *Service) result(ctx context.Context, req *kvscoutv1.ScoreRequest) (out 
 			out.Response, out.Error = nil, errorOf(s.failed(ctx, errPanic))
 		}
 	}()
-	res, failed := s.counted(ctx, req, new(sheet))
+	res, failed := s.counted(ctx, req, sh)
 	if failed != nil {
 		out.Error = errorOf(failed)
 	} else {

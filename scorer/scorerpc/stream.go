@@ -57,7 +57,9 @@ func (s *Service) stream(ctx context.Context, send func(*kvscoutv1.ScoreStreamRe
 		places <- struct{}{}
 		wg.Go(func() { // ends with its request, waited for below
 			defer func() { <-places }()
-			result := s.result(ctx, req)
+			sh := sheets.Get().(*sheet)
+			defer sh.Release() // the answer is written by then
+			result := s.result(ctx, req, sh)
 			release()
 			flow.send(result)
 		})
