@@ -22,6 +22,21 @@ func raw(call uintptr, fd int, b []byte) (int, error) {
 	return int(n), nil
 }
 
+// longestRawWait bounds a wait that Go's scheduler is not told of: the collector of garbage waits for it, too.
+const longestRawWait = time.Millisecond
+
+// rawPoll waits for at most d. Told of it, Go's scheduler would look
+// every 20 us whether to give the processor to others, and wake threads that the server's then wait for.
+func rawPoll(fds []unix.PollFd, d time.Duration) error {
+	until := unix.NsecToTimespec(int64(d))
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(unsafe.SliceData(fds))), uintptr(len(fds)),
+		uintptr(unsafe.Pointer(&until)), 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
 // pause waits for d on a thread that is this goroutine's alone. time.Sleep may take a millisecond longer.
 func pause(d time.Duration) {
 	t := unix.NsecToTimespec(int64(d))

@@ -128,8 +128,7 @@ func (t *thread) wait(d time.Duration) error {
 		}
 		t.polls[i] = p
 	}
-	until := unix.NsecToTimespec(int64(d))
-	if _, err := unix.Ppoll(t.polls, &until, nil); err != nil && !errors.Is(err, syscall.EINTR) {
+	if err := rawPoll(t.polls, min(d, longestRawWait)); err != nil && !errors.Is(err, syscall.EINTR) {
 		return err
 	}
 	return nil
