@@ -16,10 +16,6 @@ type conn struct {
 	net.Conn
 	head []byte               // read by one goroutine at a time, as connections are
 	tls  *tls.ConnectionState // nil in clear text
-
-	// held is what is held back, of maxHeld at most; nil when nothing is to be. It is for the goroutine that writes, of which
-	// HTTP/1.1 has one.
-	held *[]byte
 }
 
 // Read implements net.Conn.
@@ -32,39 +28,6 @@ func (c *conn) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	return c.Conn.Read(p)
-}
-
-// Write implements net.Conn.
-func (c *conn) Write(p []byte) (int, error) {
-	switch {
-	case c.held == nil:
-		return c.Conn.Write(p)
-	case len(*c.held)+len(p) <= maxHeld:
-		*c.held = append(*c.held, p...)
-		return len(p), nil
-	}
-	if err := c.letGo(); err != nil {
-		return 0, err
-	}
-	return c.Conn.Write(p)
-}
-
-// hold holds back what is written until letGo, or until it is too much.
-func (c *conn) hold() {
-	c.held = buffers.Get(answerSize)
-	*c.held = (*c.held)[:0]
-}
-
-// letGo writes what was held back.
-func (c *conn) letGo() error {
-	held := c.held
-	if held == nil {
-		return nil
-	}
-	c.held = nil
-	_, err := c.Conn.Write(*held)
-	buffers.Put(held)
-	return err
 }
 
 // open opens a connection with TLS, or returns the one in clear text as it is if conf is nil.

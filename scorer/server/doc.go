@@ -15,9 +15,9 @@
 //     Options.Grace has passed.
 //  6. Until Options.Ready says so, health says NOT_SERVING of ScoreService and of the whole.
 //  7. One port takes every protocol. A connection whose first request comes right from a gRPC library is answered by
-//     grpc-go's transport, one that carries plain calls of Score and ScoreBatch by HTTP/1.1 by package plain, until it carries anything
-//     else, and any other by net/http's. The first two have handlers of their own for these two methods, and of grpc-go's
-//     everything else becomes an HTTP request; guard, records, limits and errors are the same, and what differs is speed only.
+//     grpc-go's transport; one of plain unary calls by Connect over HTTP/1.1 by package plain, until it carries anything
+//     else; and any other by net/http's. In the first two Score and ScoreBatch have handlers of their own,
+//     and everything else becomes an HTTP request; guard, records, limits and errors are the same, and what differs is speed only.
 //
 // Concurrency: Serve may be called once. It starts goroutines for its transports, for each connection until it is known
 // what it speaks, and one with Options.Ready, and waits for them.

@@ -21,7 +21,7 @@ func handleScores(mux *http.ServeMux, service kvscoutv1connect.ScoreServiceHandl
 			connect.WithSchema(methods.ByName(protoreflect.Name(name))), connect.WithIdempotency(level))...)
 	}
 	m := scoreMethods{service}
-	mux.Handle(kvscoutv1connect.ScoreServiceScoreProcedure, inOneWrite(connect.NewUnaryHandler(
+	mux.Handle(kvscoutv1connect.ScoreServiceScoreProcedure, connect.NewUnaryHandler(
 		kvscoutv1connect.ScoreServiceScoreProcedure,
 		func(ctx context.Context, req *connect.Request[codec.ScoreRequest]) (*connect.Response[codec.ScoreResponse], error) {
 			defer req.Msg.Release()
@@ -30,13 +30,13 @@ func handleScores(mux *http.ServeMux, service kvscoutv1connect.ScoreServiceHandl
 				return nil, err
 			}
 			return connect.NewResponse(out), nil
-		}, with("Score", connect.IdempotencyNoSideEffects))))
-	mux.Handle(kvscoutv1connect.ScoreServiceScoreBatchProcedure, inOneWrite(connect.NewUnaryHandler(
+		}, with("Score", connect.IdempotencyNoSideEffects)))
+	mux.Handle(kvscoutv1connect.ScoreServiceScoreBatchProcedure, connect.NewUnaryHandler(
 		kvscoutv1connect.ScoreServiceScoreBatchProcedure,
 		func(ctx context.Context, req *connect.Request[codec.ScoreBatchRequest]) (*connect.Response[kvscoutv1.ScoreBatchResponse], error) {
 			defer req.Msg.Release()
 			return service.ScoreBatch(ctx, connect.NewRequest(&req.Msg.ScoreBatchRequest))
-		}, with("ScoreBatch", connect.IdempotencyNoSideEffects))))
+		}, with("ScoreBatch", connect.IdempotencyNoSideEffects)))
 	if s, ok := service.(streamReleaser); ok {
 		mux.Handle(kvscoutv1connect.ScoreServiceScoreStreamProcedure, connect.NewBidiStreamHandler(
 			kvscoutv1connect.ScoreServiceScoreStreamProcedure, s.ScoreStreamReleased, with("ScoreStream", connect.IdempotencyUnknown)))

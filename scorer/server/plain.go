@@ -7,11 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 
 	"connectrpc.com/connect"
@@ -29,12 +26,13 @@ const (
 	kindJSON  = "application/json"
 )
 
-// plainServer answers the methods that routers wait for as clients of Connect call them by HTTP/1.1: the same guard, limits, request
-// ids, records and errors as those of the HTTP handlers.
+// plainServer answers unary calls as clients of Connect make them by HTTP/1.1. The methods that routers wait for have handlers of their
+// own, with the same guard, limits, request ids, records and errors as those of HTTP; any other call becomes an HTTP request for the
+// handler that serves everything.
 type plainServer struct {
 	server *plain.Server
 	owner  *Server
-	unary  map[string]map[string]unary // by content type and method
+	unary  map[string]map[string]unary // by content type and method: those that need no detour
 	errors *connect.ErrorWriter
 	gzip   sync.Pool // of *gzip.Writer
 }
@@ -48,7 +46,7 @@ func (s *Server) newPlain(rest func(net.Conn) bool) *plainServer {
 	}
 	p.gzip.New = func() any { return gzip.NewWriter(io.Discard) }
 	p.server = plain.New(plain.Options{
-		Paths: slices.Collect(maps.Keys(p.unary[kindProto])), Kinds: []string{kindProto, kindJSON},
+		Paths: unaryMethods(), Kinds: []string{kindProto, kindJSON},
 		MaxBody: s.opts.ReadMaxBytes, HeadTime: headTime, CallTime: s.opts.CallTimeout, IdleTime: idleTime,
 		Buffers: buffers, Answer: p.answer,
 		Else: func(c net.Conn, unread []byte) bool {
@@ -77,6 +75,15 @@ func (p *plainServer) answer(in *plain.Call) {
 			p.owner.log.Error("panic in a call", "method", in.Path, "panic_type", fmt.Sprintf("%T", thrown))
 		}
 	}()
+	if serve, ok := p.unary[in.Kind][in.Path]; ok {
+		p.direct(in, serve)
+		return
+	}
+	p.detour(in)
+}
+
+// direct answers a call of a method that routers wait for.
+func (p *plainServer) direct(in *plain.Call, serve unary) {
 	c := p.owner.recorder.Begin(in, in.Path, listOf(in.RequestID), traceOfHead(&in.Head))
 	defer c.End()
 	if guard := p.owner.opts.Guard; guard != nil {
@@ -94,7 +101,7 @@ func (p *plainServer) answer(in *plain.Call) {
 		p.fail(in, c, connect.NewError(codeOfBody(err), err))
 		return
 	}
-	out, err := p.owner.guarded(c, in.Path, p.unary[in.Kind][in.Path], [][]byte{body}, in.Room())
+	out, err := p.owner.guarded(c, in.Path, serve, [][]byte{body}, in.Room())
 	c.Handled(err)
 	if err != nil {
 		p.fail(in, c, err)
@@ -152,31 +159,7 @@ func (p *plainServer) fail(in *plain.Call, c *calls.Call, err error) {
 func (p *plainServer) sendError(in *plain.Call, header http.Header, err error) {
 	w := written{header: header, body: in.Room()}
 	_ = p.errors.Write(&w, &http.Request{Method: http.MethodPost, Header: http.Header{"Content-Type": {in.Kind}}}, err) // memory takes everything
-	var fields []plain.Field
-	for name, values := range w.header {
-		for _, v := range values {
-			fields = append(fields, plain.Field{Name: name, Value: headerValue.Replace(v)})
-		}
-	}
-	_ = in.Send(w.status, w.body, fields...)
-}
-
-// headerValue makes of a text one that a header can have, as net/http does.
-var headerValue = strings.NewReplacer("\n", " ", "\r", " ")
-
-// written is an answer of an http.Handler.
-type written struct {
-	header http.Header
-	status int
-	body   []byte
-}
-
-func (w *written) Header() http.Header    { return w.header }
-func (w *written) WriteHeader(status int) { w.status = status }
-
-func (w *written) Write(p []byte) (int, error) {
-	w.body = append(w.body, p...)
-	return len(p), nil
+	w.send(in)
 }
 
 // codeOfBody is the code of a body that did not come whole.
