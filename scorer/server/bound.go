@@ -31,8 +31,16 @@ func (s *Server) bound(next http.Handler) http.Handler {
 		switch {
 		case talking(r.URL.Path):
 			_ = rc.SetReadDeadline(until)
-			stop := context.AfterFunc(s.streams, func() { _ = rc.SetReadDeadline(time.Unix(1, 0)) })
-			defer stop()
+			told := make(chan struct{})
+			stop := context.AfterFunc(s.streams, func() {
+				defer close(told)
+				_ = rc.SetReadDeadline(time.Unix(1, 0))
+			})
+			defer func() {
+				if !stop() {
+					<-told // nobody may hold the writer once its handler has returned
+				}
+			}()
 		case streaming(r.URL.Path):
 			var cancel context.CancelCauseFunc
 			ctx, cancel = context.WithCancelCause(ctx)

@@ -151,7 +151,7 @@ func TestTransport_PlainIsAsByNetHTTP(t *testing.T) {
 		"too large":            {func(o *server.Options) { o.ReadMaxBytes = 100 }, scorePath, asProto, small, []string{"X-Request-Id: id-7"}, 429},
 		"a large answer":       {large, scorePath, asProto, thousands, []string{"X-Request-Id: id-7"}, 200},
 		"another method":       {open, kvscoutv1connect.IndexServiceListWorkersProcedure, asJSON, []byte("{}"), []string{"X-Request-Id: id-7"}, 200},
-		"another's reason":     {open, kvscoutv1connect.IndexServiceResetWorkerProcedure, asJSON, []byte(`{"workerId":"x"}`), []string{"X-Request-Id: id-7"}, 404},
+		"another's reason":     {open, kvscoutv1connect.IndexServiceInspectProcedure, asJSON, []byte(`{"workerId":"x"}`), []string{"X-Request-Id: id-7"}, 400},
 		"another, no body":     {open, kvscoutv1connect.ScoreServiceReportOutcomeProcedure, asProto, nil, []string{"X-Request-Id: id-7", "Accept-Encoding: gzip"}, 400},
 		"another, to a token":  {guarded, kvscoutv1connect.IndexServiceListWorkersProcedure, asProto, nil, []string{"X-Request-Id: id-7", "Authorization: Bearer " + token}, 200},
 		"a role is missing":    {guarded, kvscoutv1connect.IndexServiceClearProcedure, asProto, nil, []string{"X-Request-Id: id-7", "Authorization: Bearer " + token}, 403},
