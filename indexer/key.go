@@ -26,19 +26,28 @@ const (
 	mediaNameSeed = 0
 )
 
-// What XXH3 takes to mix 64 bytes: 64 times its first prime, words of its secret, and the factor of its last step.
+// What XXH3 takes to mix 64 or 128 bytes: so many times its first prime, words of its secret, and the factor of its last step.
 const (
-	mixStart  uint64 = 0x8dde6c617af2a1c0
+	mix64     uint64 = 0x8dde6c617af2a1c0
+	mix128    uint64 = 0x1bbcd8c2f5e54380
 	mixFactor uint64 = 0x165667919e3779f9
 
-	secret0 uint64 = 0xbe4ba423396cfeb8
-	secret1 uint64 = 0x1cad21f72c81017c
-	secret2 uint64 = 0xdb979083e96dd4de
-	secret3 uint64 = 0x1f67b3b7a4a44072
-	secret4 uint64 = 0x78e5c0cc4ee679cb
-	secret5 uint64 = 0x2172ffcc7dd05a82
-	secret6 uint64 = 0x8e2443f7744608b8
-	secret7 uint64 = 0x4c263a81e69035e0
+	secret0  uint64 = 0xbe4ba423396cfeb8
+	secret1  uint64 = 0x1cad21f72c81017c
+	secret2  uint64 = 0xdb979083e96dd4de
+	secret3  uint64 = 0x1f67b3b7a4a44072
+	secret4  uint64 = 0x78e5c0cc4ee679cb
+	secret5  uint64 = 0x2172ffcc7dd05a82
+	secret6  uint64 = 0x8e2443f7744608b8
+	secret7  uint64 = 0x4c263a81e69035e0
+	secret8  uint64 = 0xcb00c391bb52283c
+	secret9  uint64 = 0xa32e531b8b65d088
+	secret10 uint64 = 0x4ef90da297486471
+	secret11 uint64 = 0xd8acdea946ef1938
+	secret12 uint64 = 0x3f349ce33f76faa8
+	secret13 uint64 = 0x1d4f0bc7c7bbdcf9
+	secret14 uint64 = 0x3159b4cd4be0518a
+	secret15 uint64 = 0x647378d9c97e9fc8
 )
 
 // Namespace isolates caches from one another. Each part is apart from the others; the zero value is the common cache.
@@ -72,8 +81,12 @@ type Feature struct {
 	Offset, Length int
 }
 
-// maxRun bounds how many keys a keyer makes at once.
-const maxRun = 64
+// A keyer makes at most maxRun keys at once, and where blocks are not hashed side by side those of about runTokens tokens: keys
+// that are made for nothing would cost more than a longer run saves.
+const (
+	maxRun    = 64
+	runTokens = 256
+)
 
 // keyer computes the keys of one prompt's blocks, some at a time and only as deep as they are asked for.
 // It is not safe for concurrent use.
@@ -82,6 +95,7 @@ type keyer struct {
 	features []Feature // sorted by offset
 	size     int
 	window   int // tokens hashed per block: size, or size+1 with pair keys
+	most     int // keys made at once
 	seed     uint64
 	buf      []byte
 	media    []uint64
@@ -104,6 +118,10 @@ func (k *keyer) reset(tokens []uint32, features []Feature, size int, pairs bool,
 	k.size, k.window, k.seed, k.made = size, size, seed, nil
 	if pairs {
 		k.window++
+	}
+	k.most = maxRun
+	if len(features) > 0 || !sideBySide(k.size, k.window) {
+		k.most = max(4, min(maxRun, runTokens/size))
 	}
 }
 
@@ -131,7 +149,7 @@ func (k *keyer) from(i, n int) []Key {
 	if at := i - k.first; at >= 0 && at < len(k.made) {
 		return k.made[at:min(at+n, len(k.made))]
 	}
-	k.first, k.made = i, k.room[:min(n, maxRun)]
+	k.first, k.made = i, k.room[:min(n, k.most)]
 	if len(k.features) == 0 {
 		tokenKeys(k.made, k.tokens[i*k.size:], k.size, k.window, k.seed)
 		return k.made
@@ -158,19 +176,24 @@ func (k *keyer) mixedKey(i int) (key Key) {
 	return key
 }
 
+// sideBySide says whether tokenKeys hashes such blocks side by side.
+func sideBySide(size, window int) bool { return window == size && (size == 16 || size == 32) }
+
 // tokenKeys fills keys with blockKey of the leading blocks of size tokens, of each window tokens alone.
 func tokenKeys(keys []Key, tokens []uint32, size, window int, seed uint64) {
-	if size == 16 && window == 16 {
+	switch {
+	case sideBySide(size, window) && size == 16:
 		tokenKeys16(keys, tokens, seed)
-		return
-	}
-	for i := range keys {
-		keys[i] = tokenKey(tokens[i*size:i*size+window], seed)
+	case sideBySide(size, window):
+		tokenKeys32(keys, tokens, seed)
+	default:
+		for i := range keys {
+			keys[i] = tokenKey(tokens[i*size:i*size+window], seed)
+		}
 	}
 }
 
-// tokenKeys16 is tokenKeys for blocks of 16 tokens, which most engines have: XXH3 of 64 bytes each, written out, so that blocks
-// are hashed side by side.
+// tokenKeys16 is tokenKeys for blocks of 16 tokens: XXH3 of 64 bytes each, written out, so that blocks are hashed side by side.
 func tokenKeys16(keys []Key, tokens []uint32, seed uint64) {
 	s := [8]uint64{
 		secret0 + seed, secret1 - seed, secret2 + seed, secret3 - seed, secret4 + seed, secret5 - seed, secret6 + seed, secret7 - seed,
@@ -178,15 +201,42 @@ func tokenKeys16(keys []Key, tokens []uint32, seed uint64) {
 	for i := range keys {
 		b := (*[16]uint32)(tokens)
 		tokens = tokens[16:]
-		sum := mixStart
+		sum := mix64
 		sum += mulFold(pair(b[0], b[1])^s[0], pair(b[2], b[3])^s[1])
 		sum += mulFold(pair(b[4], b[5])^s[4], pair(b[6], b[7])^s[5])
 		sum += mulFold(pair(b[8], b[9])^s[6], pair(b[10], b[11])^s[7])
 		sum += mulFold(pair(b[12], b[13])^s[2], pair(b[14], b[15])^s[3])
-		sum ^= sum >> 37
-		sum *= mixFactor
-		keys[i] = Key(sum ^ sum>>32)
+		keys[i] = avalanche(sum)
 	}
+}
+
+// tokenKeys32 is likewise for blocks of 32 tokens.
+func tokenKeys32(keys []Key, tokens []uint32, seed uint64) {
+	s := [16]uint64{
+		secret0 + seed, secret1 - seed, secret2 + seed, secret3 - seed, secret4 + seed, secret5 - seed, secret6 + seed, secret7 - seed,
+		secret8 + seed, secret9 - seed, secret10 + seed, secret11 - seed, secret12 + seed, secret13 - seed, secret14 + seed, secret15 - seed,
+	}
+	for i := range keys {
+		b := (*[32]uint32)(tokens)
+		tokens = tokens[32:]
+		sum := mix128
+		sum += mulFold(pair(b[0], b[1])^s[0], pair(b[2], b[3])^s[1])
+		sum += mulFold(pair(b[4], b[5])^s[4], pair(b[6], b[7])^s[5])
+		sum += mulFold(pair(b[8], b[9])^s[8], pair(b[10], b[11])^s[9])
+		sum += mulFold(pair(b[12], b[13])^s[12], pair(b[14], b[15])^s[13])
+		sum += mulFold(pair(b[16], b[17])^s[14], pair(b[18], b[19])^s[15])
+		sum += mulFold(pair(b[20], b[21])^s[10], pair(b[22], b[23])^s[11])
+		sum += mulFold(pair(b[24], b[25])^s[6], pair(b[26], b[27])^s[7])
+		sum += mulFold(pair(b[28], b[29])^s[2], pair(b[30], b[31])^s[3])
+		keys[i] = avalanche(sum)
+	}
+}
+
+// avalanche is the last step.
+func avalanche(sum uint64) Key {
+	sum ^= sum >> 37
+	sum *= mixFactor
+	return Key(sum ^ sum>>32)
 }
 
 // pair is two tokens as the little-endian word that they are in the recipe.

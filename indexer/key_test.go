@@ -165,6 +165,7 @@ func TestKeys_AreXXH3(t *testing.T) {
 
 func FuzzKeys(f *testing.F) {
 	f.Add(make([]byte, 64*70), uint64(chainSeed), uint8(16), false, uint64(1))
+	f.Add(make([]byte, 128*66), uint64(7), uint8(32), false, uint64(3))
 	f.Add([]byte("sixty-eight bytes are a block of sixteen pairs of tokens, like this."), uint64(1<<63), uint8(16), true, uint64(2))
 	f.Fuzz(func(t *testing.T, b []byte, seed uint64, size uint8, pairs bool, order uint64) {
 		tokens := make([]uint32, len(b)/4)
