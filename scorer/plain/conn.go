@@ -13,6 +13,8 @@ const (
 	idleRoom = 4 << 10
 	// warmRoom is the most that it keeps until then, and that a body is given for its length alone.
 	warmRoom = 128 << 10
+	// warmMost bounds what all connections keep so.
+	warmMost = 32 << 20
 	// warmTime is that while, at least half of it.
 	warmTime = 2 * time.Second
 )
@@ -98,9 +100,14 @@ func (c *conn) wait() bool {
 		c.drop()
 	}
 	if c.in != nil && cap(*c.in) > idleRoom {
-		err := c.first(warmTime)
-		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || c.server.draining.Load() {
-			return err == nil
+		if room := int64(cap(*c.in)); c.server.warm.Add(room) <= warmMost {
+			err := c.first(warmTime)
+			c.server.warm.Add(-room)
+			if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || c.server.draining.Load() {
+				return err == nil
+			}
+		} else {
+			c.server.warm.Add(-room)
 		}
 		c.drop()
 	}

@@ -11,7 +11,8 @@
 //     that request on, and for good. So nothing is refused here, and no rule of HTTP is decided here.
 //  2. A head is at most maxHead bytes and comes within Options.HeadTime; a call, from its head to the last byte of its answer, ends
 //     within Options.CallTimeout. A connection without a request is closed after Options.IdleTime (rule 17).
-//  3. What is allocated for a body grows with what has come of it, beyond the first claimed bytes (rule 17).
+//  3. What is allocated for a body grows with what has come of it, beyond the first claimed bytes. What connections keep between
+//     requests is bounded for all together, but for a small buffer each (rule 17).
 //  4. A call's context ends with its deadline, and when its caller hangs up, once somebody waits for that.
 //  5. After Shutdown no request begins; those under way are answered, with Connection: close.
 //

@@ -154,6 +154,29 @@ func TestServer_IdleMemory(t *testing.T) {
 	}
 }
 
+// Rule 17: what connections keep between requests is bounded, however many they are.
+func TestRule17_WarmConnections(t *testing.T) {
+	const conns = 2 * warmMost / warmRoom
+	r := start(t, echo)
+	body := posted(strings.Repeat("x", 100000))
+	for range conns {
+		c := r.dial(t)
+		c.write(t, body)
+		c.answer(t)
+	}
+	deadline := time.Now().Add(warmTime / 2) // then they would give it back anyhow
+	for {                                    // until the last ones wait again
+		now, _ := r.pool.held()
+		if now <= warmMost+conns*idleRoom {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d bytes are kept by %d connections", now, conns)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // Invariant 3 and rule 17: a length that is only claimed is given little.
 func TestRule17_ClaimedBody(t *testing.T) {
 	r := start(t, echo)

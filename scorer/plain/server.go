@@ -32,7 +32,8 @@ type Server struct {
 	forms forms
 	wg    sync.WaitGroup // of the goroutines of conns
 
-	draining atomic.Bool // no request begins any more; set with mu held
+	warm     atomic.Int64 // bytes that connections keep between requests, beyond what an idle one does
+	draining atomic.Bool  // no request begins any more; set with mu held
 
 	mu    sync.Mutex // guards conns
 	conns map[*conn]struct{}
