@@ -2,6 +2,7 @@ package scorer
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/kvscout/kvscout/events"
@@ -30,13 +31,24 @@ func BenchmarkScore(b *testing.B) {
 	}
 }
 
-// BenchmarkRank rates and sorts the matches of 256 sources.
+// BenchmarkRank rates and sorts the matches of sources that come in no order, for 8 prompts in turn.
 func BenchmarkRank(b *testing.B) {
-	list, w := benchMatches(256), DefaultWeights()
-	b.ReportAllocs()
-	for b.Loop() {
-		if got := Rank(list, 4096, w); got[0].Score < got[255].Score {
-			b.Fatal("the best is not the first")
-		}
+	for _, n := range []int{64, 256} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var asked [8][]*indexer.Match
+			list, w, order := benchMatches(n), DefaultWeights(), rand.New(rand.NewPCG(1, 2))
+			for i := range asked {
+				for _, at := range order.Perm(n) {
+					asked[i] = append(asked[i], &list[at])
+				}
+			}
+			var got []Ranked
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if got = RankPredicted(got, asked[i%8], nil, 4096, w); got[0].Score < got[n-1].Score {
+					b.Fatal("the best is not the first")
+				}
+			}
+		})
 	}
 }

@@ -109,8 +109,11 @@ func rate(m *indexer.Match, predicted, prompt int, w *Weights) Ranked {
 }
 
 func compareRanked(a, b Ranked) int {
-	if a.Score != b.Score { // never NaN
-		return cmp.Compare(b.Score, a.Score)
+	switch { // never NaN
+	case a.Score > b.Score:
+		return -1
+	case a.Score < b.Score:
+		return 1
 	}
 	if c := cmp.Compare(a.Source.Worker, b.Source.Worker); c != 0 {
 		return c
