@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"time"
 
@@ -112,8 +111,7 @@ func (g *ingest) add(ctx context.Context, number int) error {
 
 // publish lets the engines step in turn, at times that come by chance, until ctx ends.
 func (g *ingest) publish(ctx context.Context, rate float64) error {
-	runtime.LockOSThread() // for pause
-	defer runtime.UnlockOSThread()
+	defer ownThread()() // for pause
 	p := newPacer(rate/(2*stepBlocks), false)
 	var probed time.Time
 	for n := 0; ctx.Err() == nil; n++ {
@@ -122,7 +120,7 @@ func (g *ingest) publish(ctx context.Context, rate float64) error {
 			if wait <= 0 {
 				break
 			}
-			pause(min(wait, longestWait))
+			pause(wait)
 		}
 		e, at := g.engines[n%len(g.engines)], time.Now()
 		prompt, err := e.publish()

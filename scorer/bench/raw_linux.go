@@ -37,8 +37,9 @@ func rawPoll(fds []unix.PollFd, d time.Duration) error {
 	return nil
 }
 
-// pause waits for d on a thread that is this goroutine's alone. time.Sleep may take a millisecond longer.
+// pause waits for at most d on a thread that is this goroutine's alone (ownThread). time.Sleep may take a millisecond longer. It is
+// done as rawPoll.
 func pause(d time.Duration) {
-	t := unix.NsecToTimespec(int64(d))
-	_ = unix.Nanosleep(&t, nil) // one that is interrupted is short
+	t := unix.NsecToTimespec(int64(min(d, longestRawWait)))
+	_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0) // one that is interrupted is short
 }

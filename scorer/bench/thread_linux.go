@@ -65,8 +65,7 @@ func onThread(ctx context.Context, callers []Caller, tallies []*tally, l Load, c
 
 // run drives the callers until ctx ends.
 func (t *thread) run(ctx context.Context) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	defer ownThread()()
 	// Timers of a thread are rounded to 50 us otherwise. It fails nowhere, and would only make them less exact.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	defer unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0)

@@ -13,4 +13,5 @@ func onThread(context.Context, []Caller, []*tally, Load, *atomic.Bool) (drive fu
 	return nil, false
 }
 
-func pause(d time.Duration) { time.Sleep(d) }
+// pause waits for at most d.
+func pause(d time.Duration) { time.Sleep(min(d, longestWait)) }
