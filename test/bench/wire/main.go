@@ -127,22 +127,28 @@ func one(ctx context.Context, s settings, w *bench.Workload, sub subject, c cell
 	return nil
 }
 
-// open measures open loops at half of what a closed loop reached just before, both alone and both while blocks are applied.
+// open measures open loops, at a rate that is always the same and at half of what a closed loop reached just before, alone and while
+// blocks are applied.
 func open(ctx context.Context, s settings, w *bench.Workload, own *ownServer, got *results) error {
-	pair := func(closed, half kind, rep int) error {
+	three := func(closed, fixed, half kind, rep int) error {
 		c := cell{tokens: openTokens, kind: closed, callers: openCallers}
 		if err := one(ctx, s, w, own, c, rep, got); err != nil {
 			return err
 		}
-		c.kind, c.rate = half, got.last(own.name(), c).Requests/2
+		at := got.last(own.name(), c).Requests / 2
+		c.kind, c.rate = fixed, fixedRate
+		if err := one(ctx, s, w, own, c, rep, got); err != nil {
+			return err
+		}
+		c.kind, c.rate = half, at
 		return one(ctx, s, w, own, c, rep, got)
 	}
 	s.during *= openLasts
 	for rep := range s.reps {
-		if err := pair(lean, openLoop, rep); err != nil {
+		if err := three(lean, openFixed, openLoop, rep); err != nil {
 			return err
 		}
-		ingested, err := w.Beside(ctx, own.api, ingestRate, func() error { return pair(leanIngest, openIngest, rep) })
+		ingested, err := w.Beside(ctx, own.api, ingestRate, func() error { return three(leanIngest, openFixedIngest, openIngest, rep) })
 		if err != nil {
 			return err
 		}
