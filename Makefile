@@ -94,7 +94,7 @@ bench: $(python) $(tokenizers) ## run the benchmarks that match BENCH
 bench-peers: build ## measure kvscout and other indexes in turn (needs cargo; TRACE=FILE adds mooncake)
 	tools/bench-peers.sh '$(REPS)' '$(PEERS)' '$(TRACE)'
 
-bench-wire: build ## measure serve over the wire, and another indexer over HTTP in turn (needs cargo; HTTPPEER= leaves it out)
+bench-wire: build ## measure serve over the wire, and another indexer over HTTP in turn (needs cargo; HTTPPEER= leaves it out; for its p99, with chrt -r 10 ahead)
 	tools/bench-wire.sh '$(REPS)' '$(HTTPPEER)'
 
 generate: $(bin)/buf $(bin)/protoc-gen-go $(bin)/protoc-gen-connect-go ## generate gen/ from proto/
