@@ -101,7 +101,7 @@ func TestServer_Times(t *testing.T) {
 		r.dial(t).isClosed(t)
 	})
 	t.Run("body", func(t *testing.T) {
-		r := start(t, echo, func(o *Options) { o.CallTime = short })
+		r := start(t, echo, func(o *Options) { o.CallTime = 20 * short }) // the next request has no more
 		c := r.dial(t)
 		c.write(t, request()+"short")
 		if resp, got := c.answer(t); resp.StatusCode != http.StatusRequestTimeout || got != context.DeadlineExceeded.Error() {
