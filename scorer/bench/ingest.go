@@ -138,9 +138,6 @@ func (g *ingest) publish(ctx context.Context, rate float64) error {
 	return nil
 }
 
-// longestWait bounds a wait that does not see the end of its context.
-const longestWait = 10 * time.Millisecond
-
 // look asks for what was written until it is seen, until ctx ends.
 func (g *ingest) look(ctx context.Context) {
 	for {

@@ -25,7 +25,7 @@ func raw(call uintptr, fd int, b []byte) (int, error) {
 // longestRawWait bounds a wait that Go's scheduler is not told of: the collector of garbage waits for it, too.
 const longestRawWait = time.Millisecond
 
-// rawPoll waits for at most d. Told of it, Go's scheduler would look
+// rawPoll waits for at most d, of longestRawWait. Told of it, Go's scheduler would look
 // every 20 us whether to give the processor to others, and wake threads that the server's then wait for.
 func rawPoll(fds []unix.PollFd, d time.Duration) error {
 	until := unix.NsecToTimespec(int64(d))

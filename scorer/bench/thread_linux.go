@@ -96,7 +96,7 @@ func (t *thread) fail(err error) {
 
 // begin begins all calls that are due and tells how long there is nothing else to begin.
 func (t *thread) begin() time.Duration {
-	now, wait := time.Now(), longestWait
+	now, wait := time.Now(), longestRawWait
 	for _, c := range t.conns {
 		switch {
 		case !c.began.IsZero():
@@ -127,7 +127,7 @@ func (t *thread) wait(d time.Duration) error {
 		}
 		t.polls[i] = p
 	}
-	if err := rawPoll(t.polls, min(d, longestRawWait)); err != nil && !errors.Is(err, syscall.EINTR) {
+	if err := rawPoll(t.polls, d); err != nil && !errors.Is(err, syscall.EINTR) {
 		return err
 	}
 	return nil

@@ -96,23 +96,27 @@ func (c *conn) head(h *Head) verdict {
 // wait waits for a request of which nothing was read yet.
 func (c *conn) wait() bool {
 	c.from, c.to = 0, 0
-	if c.in != nil && cap(*c.in) > warmRoom {
-		c.drop()
-	}
 	if c.in != nil && cap(*c.in) > idleRoom {
-		if room := int64(cap(*c.in)); c.server.warm.Add(room) <= warmMost {
-			err := c.first(warmTime)
-			c.server.warm.Add(-room)
-			if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || c.server.draining.Load() {
-				return err == nil
-			}
-		} else {
-			c.server.warm.Add(-room)
+		if err := c.warm(); !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err == nil
 		}
 		c.drop()
 	}
 	c.room(idleRoom)
 	return c.first(c.server.opts.IdleTime) == nil
+}
+
+// warm is first for a short while, in the memory of the request before; for none if that is more than may be kept.
+func (c *conn) warm() error {
+	room := int64(cap(*c.in))
+	if room > warmRoom {
+		return os.ErrDeadlineExceeded
+	}
+	defer c.server.warm.Add(-room)
+	if c.server.warm.Add(room) > warmMost {
+		return os.ErrDeadlineExceeded
+	}
+	return c.first(warmTime)
 }
 
 var errDraining = errors.New("server shuts down")

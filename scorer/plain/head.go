@@ -2,6 +2,7 @@ package plain
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,6 +46,7 @@ var (
 // forms are the requests that are plain.
 type forms struct {
 	paths, kinds map[string]string // each by itself: found by bytes, they are no new strings
+	lines        []string          // that requests begin with, by path
 	maxBody      int
 }
 
@@ -52,6 +54,7 @@ func newForms(o *Options) forms {
 	f := forms{paths: make(map[string]string), kinds: make(map[string]string), maxBody: o.MaxBody}
 	for _, p := range o.Paths {
 		f.paths[p] = p
+		f.lines = append(f.lines, string(method)+p+string(version)+string(lineEnd))
 	}
 	for _, k := range o.Kinds {
 		f.kinds[k] = k
@@ -92,16 +95,7 @@ func (f *forms) begins(b []byte) bool {
 	if whole {
 		return f.request(first, new(Head))
 	}
-	if len(first) <= len(method) {
-		return bytes.HasPrefix(method, first)
-	}
-	for p := range f.paths {
-		line := string(method) + p + string(version) + string(lineEnd)
-		if strings.HasPrefix(line, string(first)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.lines, func(line string) bool { return strings.HasPrefix(line, string(first)) })
 }
 
 // request reads the first line.

@@ -1,8 +1,8 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -22,10 +22,7 @@ func (p *plainServer) detour(in *plain.Call) {
 func requestOf(in *plain.Call) *http.Request {
 	r := &http.Request{
 		Method: http.MethodPost, URL: &url.URL{Path: in.Path}, RequestURI: in.Path, Proto: "HTTP/2.0", ProtoMajor: 2,
-		Header: http.Header{"Content-Type": {in.Kind}}, Body: &body{call: in}, ContentLength: int64(in.Length), RemoteAddr: in.Remote(),
-	}
-	if known, ok := in.Conn().(*conn); ok {
-		r.TLS = known.tls
+		Header: http.Header{"Content-Type": {in.Kind}}, Body: &body{call: in}, ContentLength: int64(in.Length), RemoteAddr: in.Remote(), TLS: tlsOf(in),
 	}
 	for name, value := range map[string]string{
 		"Authorization": in.Authorization, "X-Request-Id": in.RequestID, "Traceparent": in.TraceParent, "Tracestate": in.TraceState,
@@ -43,24 +40,19 @@ func requestOf(in *plain.Call) *http.Request {
 // body reads a call's body once somebody wants it.
 type body struct {
 	call *plain.Call
-	rest []byte
-	read bool
+	rest *bytes.Reader // nil before
 }
 
 // Read implements io.Reader.
-func (b *body) Read(p []byte) (n int, err error) {
-	if !b.read {
-		if b.rest, err = b.call.Body(); err != nil {
+func (b *body) Read(p []byte) (int, error) {
+	if b.rest == nil {
+		whole, err := b.call.Body()
+		if err != nil {
 			return 0, err
 		}
-		b.read = true
+		b.rest = bytes.NewReader(whole)
 	}
-	if len(b.rest) == 0 {
-		return 0, io.EOF
-	}
-	n = copy(p, b.rest)
-	b.rest = b.rest[n:]
-	return n, nil
+	return b.rest.Read(p)
 }
 
 // Close implements io.Closer. The call's end closes what there is to close.

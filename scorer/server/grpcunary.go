@@ -25,17 +25,14 @@ func (g *grpcServer) answer(stream grpc.ServerStream, a *arrival, method string,
 	defer c.End()
 	// It fails for calls that have ended, which the next step sees.
 	_ = stream.SetHeader(metadata.MD{"x-request-id": c.RequestIDs()})
-	if guard := g.owner.opts.Guard; guard != nil {
-		admitted, refused := guard.Admit(a.call(method))
-		if refused != nil {
-			c.Unhandled(refused.Reason.Code())
-			if refused.Reason.Code() == connect.CodeUnauthenticated {
-				_ = stream.SetHeader(metadata.MD{"www-authenticate": {"Bearer"}})
-			}
-			return failed(stream, refused.Connect())
+	admitted, refused := g.owner.admit(c, a.call(method))
+	if refused != nil {
+		if refused.Reason.Code() == connect.CodeUnauthenticated {
+			_ = stream.SetHeader(metadata.MD{"www-authenticate": {"Bearer"}})
 		}
-		defer admitted.End()
+		return failed(stream, refused.Connect())
 	}
+	defer admitted.End()
 	in, err := only(stream)
 	if err != nil {
 		c.Unhandled(connect.Code(status.Code(err)))
@@ -122,5 +119,5 @@ func traceOf(md metadata.MD) propagation.TextMapCarrier {
 	if len(md["traceparent"]) != 1 {
 		return nil
 	}
-	return propagation.MapCarrier{"traceparent": md["traceparent"][0], "tracestate": strings.Join(md["tracestate"], ",")}
+	return carried(md["traceparent"][0], strings.Join(md["tracestate"], ","))
 }

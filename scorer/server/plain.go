@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +13,6 @@ import (
 	"sync"
 
 	"connectrpc.com/connect"
-	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/kvscout/kvscout/scorer/access"
 	"github.com/kvscout/kvscout/scorer/calls"
@@ -50,12 +50,8 @@ func (s *Server) newPlain(rest func(net.Conn) bool) *plainServer {
 		MaxBody: s.opts.ReadMaxBytes, HeadTime: headTime, CallTime: s.opts.CallTimeout, IdleTime: idleTime,
 		Buffers: buffers, Answer: p.answer,
 		Else: func(c net.Conn, unread []byte) bool {
-			known, ok := c.(*conn)
-			if !ok {
-				known = &conn{Conn: c}
-			}
-			known.head = unread
-			return rest(known)
+			c.(*conn).head = unread
+			return rest(c)
 		},
 	})
 	return p
@@ -84,17 +80,16 @@ func (p *plainServer) answer(in *plain.Call) {
 
 // direct answers a call of a method that routers wait for.
 func (p *plainServer) direct(in *plain.Call, serve unary) {
-	c := p.owner.recorder.Begin(in, in.Path, listOf(in.RequestID), traceOfHead(&in.Head))
+	c := p.owner.recorder.Begin(in, in.Path, listOf(in.RequestID), carried(in.TraceParent, in.TraceState))
 	defer c.End()
-	if guard := p.owner.opts.Guard; guard != nil {
-		admitted, refused := guard.Admit(callOf(in))
-		if refused != nil {
-			c.Unhandled(refused.Reason.Code())
-			p.refuse(in, c, refused.Connect())
-			return
-		}
-		defer admitted.End()
+	admitted, refused := p.owner.admit(c, access.Call{
+		Procedure: in.Path, Authorization: listOf(in.Authorization), TLS: tlsOf(in), Remote: in.Remote(),
+	})
+	if refused != nil {
+		p.refuse(in, c, refused.Connect())
+		return
 	}
+	defer admitted.End()
 	body, err := in.Body()
 	if err != nil {
 		c.Unhandled(codeOfBody(err))
@@ -170,13 +165,8 @@ func codeOfBody(err error) connect.Code {
 	return connect.CodeCanceled
 }
 
-func callOf(in *plain.Call) access.Call {
-	c := access.Call{Procedure: in.Path, Authorization: listOf(in.Authorization), Remote: in.Remote()}
-	if known, ok := in.Conn().(*conn); ok {
-		c.TLS = known.tls
-	}
-	return c
-}
+// tlsOf is the TLS of a call's connection, nil in clear text. take takes no other connections.
+func tlsOf(in *plain.Call) *tls.ConnectionState { return in.Conn().(*conn).tls }
 
 // listOf is a header's values.
 func listOf(value string) []string {
@@ -184,12 +174,4 @@ func listOf(value string) []string {
 		return nil
 	}
 	return []string{value}
-}
-
-// traceOfHead carries the trace that a caller says it has, if it says one.
-func traceOfHead(h *plain.Head) propagation.TextMapCarrier {
-	if h.TraceParent == "" {
-		return nil
-	}
-	return propagation.MapCarrier{"traceparent": h.TraceParent, "tracestate": h.TraceState}
 }

@@ -6,8 +6,12 @@ import (
 	"sync"
 
 	"connectrpc.com/connect"
+	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
+	"github.com/kvscout/kvscout/indexer/indexrpc"
+	"github.com/kvscout/kvscout/scorer/access"
+	"github.com/kvscout/kvscout/scorer/calls"
 	"github.com/kvscout/kvscout/scorer/codec"
 )
 
@@ -34,6 +38,26 @@ func (m scoreMethods) unary(f form) map[string]unary {
 			return m.scoreBatchMessage(ctx, f, in, out)
 		},
 	}
+}
+
+// admit asks the guard, if there is one, about a call, and notes its refusal.
+func (s *Server) admit(c *calls.Call, asked access.Call) (access.Admission, *indexrpc.Error) {
+	if s.opts.Guard == nil {
+		return access.Admission{}, nil
+	}
+	admitted, refused := s.opts.Guard.Admit(asked)
+	if refused != nil {
+		c.Unhandled(refused.Reason.Code())
+	}
+	return admitted, refused
+}
+
+// carried carries the trace that a caller says it has; nil if it says none.
+func carried(parent, state string) propagation.TextMapCarrier {
+	if parent == "" {
+		return nil
+	}
+	return propagation.MapCarrier{"traceparent": parent, "tracestate": state}
 }
 
 // guarded makes a panic an error.
