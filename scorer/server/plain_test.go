@@ -7,8 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,7 +20,6 @@ import (
 
 	kvscoutv1 "github.com/kvscout/kvscout/gen/kvscout/v1"
 	"github.com/kvscout/kvscout/gen/kvscout/v1/kvscoutv1connect"
-	"github.com/kvscout/kvscout/scorer/access"
 	"github.com/kvscout/kvscout/scorer/server"
 )
 
@@ -90,22 +88,7 @@ func ratings(t *testing.T, method, kind, body string) string {
 
 // Plain calls by HTTP/1.1 are answered as net/http would have them answered.
 func TestTransport_PlainIsAsByNetHTTP(t *testing.T) {
-	callers := filepath.Join(t.TempDir(), "callers")
-	const token = "token-of-the-gateway-0123456789"
-	if err := os.WriteFile(callers, []byte("score gateway token:"+token+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	guard, err := access.New(access.Options{Callers: callers})
-	if err != nil {
-		t.Fatal(err)
-	}
-	limited, err := access.New(access.Options{Limits: access.Limits{Rate: 1e-9}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, refused := limited.Admit(access.Call{Procedure: scorePath, Remote: "127.0.0.1:1"}); refused != nil {
-		t.Fatal(refused) // this takes the one call that there is
-	}
+	guard, token, limited := guards(t)
 	guarded := func(o *server.Options) { o.Guard = guard }
 	open := func(*server.Options) {}
 	const asProto, asJSON = "application/proto", "application/json"
@@ -127,37 +110,37 @@ func TestTransport_PlainIsAsByNetHTTP(t *testing.T) {
 		header       []string
 		status       int
 	}{
-		"answered":               {open, scorePath, asProto, small, []string{"X-Request-Id: id-7"}, 200},
-		"answered in JSON":       {open, scorePath, asJSON, inJSON(smallScore), []string{"X-Request-Id: id-7", "Accept-Encoding: gzip"}, 200},
-		"a batch":                {open, batchPath, asProto, encoded(t, batch), []string{"X-Request-Id: id-7"}, 200},
-		"a batch in JSON":        {open, batchPath, asJSON, inJSON(batch), []string{"X-Request-Id: id-7", "Connect-Timeout-Ms: 9000"}, 200},
-		"answered to a token":    {guarded, scorePath, asProto, small, []string{"X-Request-Id: id-7", "authorization: Bearer " + token}, 200},
-		"no token":               {guarded, scorePath, asProto, small, []string{"X-Request-Id: id-7"}, 401},
-		"a wrong token":          {guarded, batchPath, asJSON, inJSON(batch), []string{"X-Request-Id: id-7", "Authorization: Bearer x"}, 401},
-		"over its rate":          {func(o *server.Options) { o.Guard = limited }, scorePath, asProto, small, []string{"X-Request-Id: id-7"}, 429},
-		"a reason":               {open, scorePath, asProto, unknown, []string{"X-Request-Id: id-7"}, 404},
-		"a reason in JSON":       {open, scorePath, asJSON, []byte(`{"tokens":{"packed":"AQID"}}`), []string{"X-Request-Id: id-7"}, 400},
-		"an error without code":  {scoring(func(context.Context) error { return errors.New("of no code") }), scorePath, asProto, small, []string{"X-Request-Id: id-7"}, 500},
-		"an error of a deadline": {scoring(func(context.Context) error { return context.DeadlineExceeded }), scorePath, asProto, small, []string{"X-Request-Id: id-7"}, 504},
+		"answered":               {open, scorePath, asProto, small, nil, 200},
+		"answered in JSON":       {open, scorePath, asJSON, inJSON(smallScore), []string{"Accept-Encoding: gzip"}, 200},
+		"a batch":                {open, batchPath, asProto, encoded(t, batch), nil, 200},
+		"a batch in JSON":        {open, batchPath, asJSON, inJSON(batch), []string{"Connect-Timeout-Ms: 9000"}, 200},
+		"answered to a token":    {guarded, scorePath, asProto, small, []string{"authorization: Bearer " + token}, 200},
+		"no token":               {guarded, scorePath, asProto, small, nil, 401},
+		"a wrong token":          {guarded, batchPath, asJSON, inJSON(batch), []string{"Authorization: Bearer x"}, 401},
+		"over its rate":          {func(o *server.Options) { o.Guard = limited }, scorePath, asProto, small, nil, 429},
+		"a reason":               {open, scorePath, asProto, unknown, nil, 404},
+		"a reason in JSON":       {open, scorePath, asJSON, []byte(`{"tokens":{"packed":"AQID"}}`), nil, 400},
+		"an error without code":  {scoring(func(context.Context) error { return errors.New("of no code") }), scorePath, asProto, small, nil, 500},
+		"an error of a deadline": {scoring(func(context.Context) error { return context.DeadlineExceeded }), scorePath, asProto, small, nil, 504},
 		"too late": {scoring(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }), scorePath, asProto, small,
-			[]string{"X-Request-Id: id-7", "Connect-Timeout-Ms: 20"}, 504},
-		"a panic":              {scoring(func(context.Context) error { panic("x") }), scorePath, asProto, small, []string{"X-Request-Id: id-7"}, 500},
-		"an empty message":     {open, scorePath, asProto, nil, []string{"X-Request-Id: id-7"}, 400},
-		"an empty JSON":        {open, scorePath, asJSON, nil, []string{"X-Request-Id: id-7"}, 400},
-		"broken":               {open, scorePath, asProto, raw{0x0a, 200}, []string{"X-Request-Id: id-7"}, 400},
-		"broken JSON":          {open, scorePath, asJSON, []byte(`{"tokens":`), []string{"X-Request-Id: id-7"}, 400},
-		"a broken batch":       {open, batchPath, asProto, raw{0x0a, 200}, []string{"X-Request-Id: id-7"}, 400},
-		"an empty batch":       {open, batchPath, asProto, nil, []string{"X-Request-Id: id-7"}, 400},
-		"too large":            {func(o *server.Options) { o.ReadMaxBytes = 100 }, scorePath, asProto, small, []string{"X-Request-Id: id-7"}, 429},
-		"a large answer":       {large, scorePath, asProto, thousands, []string{"X-Request-Id: id-7"}, 200},
-		"another method":       {open, kvscoutv1connect.IndexServiceListWorkersProcedure, asJSON, []byte("{}"), []string{"X-Request-Id: id-7"}, 200},
-		"another's reason":     {open, kvscoutv1connect.IndexServiceInspectProcedure, asJSON, []byte(`{"workerId":"x"}`), []string{"X-Request-Id: id-7"}, 400},
-		"another, no body":     {open, kvscoutv1connect.ScoreServiceReportOutcomeProcedure, asProto, nil, []string{"X-Request-Id: id-7", "Accept-Encoding: gzip"}, 400},
-		"another, to a token":  {guarded, kvscoutv1connect.IndexServiceListWorkersProcedure, asProto, nil, []string{"X-Request-Id: id-7", "Authorization: Bearer " + token}, 200},
-		"a role is missing":    {guarded, kvscoutv1connect.IndexServiceClearProcedure, asProto, nil, []string{"X-Request-Id: id-7", "Authorization: Bearer " + token}, 403},
-		"a service not there":  {open, kvscoutv1connect.RenderServiceRenderProcedure, asProto, nil, []string{"X-Request-Id: id-7"}, 404},
-		"health":               {open, healthv1.Health_Check_FullMethodName, asJSON, []byte("{}"), []string{"X-Request-Id: id-7"}, 200},
-		"a large answer, gzip": {large, scorePath, asProto, thousands, []string{"X-Request-Id: id-7", "Accept-Encoding: br, gzip"}, 200},
+			[]string{"Connect-Timeout-Ms: 20"}, 504},
+		"a panic":              {scoring(func(context.Context) error { panic("x") }), scorePath, asProto, small, nil, 500},
+		"an empty message":     {open, scorePath, asProto, nil, nil, 400},
+		"an empty JSON":        {open, scorePath, asJSON, nil, nil, 400},
+		"broken":               {open, scorePath, asProto, raw{0x0a, 200}, nil, 400},
+		"broken JSON":          {open, scorePath, asJSON, []byte(`{"tokens":`), nil, 400},
+		"a broken batch":       {open, batchPath, asProto, raw{0x0a, 200}, nil, 400},
+		"an empty batch":       {open, batchPath, asProto, nil, nil, 400},
+		"too large":            {func(o *server.Options) { o.ReadMaxBytes = 100 }, scorePath, asProto, small, nil, 429},
+		"a large answer":       {large, scorePath, asProto, thousands, nil, 200},
+		"another method":       {open, kvscoutv1connect.IndexServiceListWorkersProcedure, asJSON, []byte("{}"), nil, 200},
+		"another's reason":     {open, kvscoutv1connect.IndexServiceInspectProcedure, asJSON, []byte(`{"workerId":"x"}`), nil, 400},
+		"another, no body":     {open, kvscoutv1connect.ScoreServiceReportOutcomeProcedure, asProto, nil, []string{"Accept-Encoding: gzip"}, 400},
+		"another, to a token":  {guarded, kvscoutv1connect.IndexServiceListWorkersProcedure, asProto, nil, []string{"Authorization: Bearer " + token}, 200},
+		"a role is missing":    {guarded, kvscoutv1connect.IndexServiceClearProcedure, asProto, nil, []string{"Authorization: Bearer " + token}, 403},
+		"a service not there":  {open, kvscoutv1connect.RenderServiceRenderProcedure, asProto, nil, nil, 404},
+		"health":               {open, healthv1.Health_Check_FullMethodName, asJSON, []byte("{}"), nil, 200},
+		"a large answer, gzip": {large, scorePath, asProto, thousands, []string{"Accept-Encoding: br, gzip"}, 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got ended
@@ -168,7 +151,7 @@ func TestTransport_PlainIsAsByNetHTTP(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer func() { _ = conn.Close() }()
-				out := exchange(t, conn, c.method, c.kind, c.body, append(c.header[:len(c.header):len(c.header)], more...)...)
+				out := exchange(t, conn, c.method, c.kind, c.body, slices.Concat(c.header, more, []string{"X-Request-Id: id-7"})...)
 				out.Counted = got.code(t, c.method[1:])
 				return out
 			}

@@ -136,25 +136,32 @@ func held(t testing.TB, answer raw, m proto.Message) string {
 	return b.String()
 }
 
-// The methods that grpc-go's transport answers without the HTTP handlers answer there as they do behind them: a proxy's
-// connection is net/http's.
-func TestTransport_UnaryIsAsBehindHTTP(t *testing.T) {
+// guards are one that knows a caller with the role score, by token, and one whose rate is used up.
+func guards(t *testing.T) (known *access.Guard, token string, limited *access.Guard) {
+	t.Helper()
 	callers := filepath.Join(t.TempDir(), "callers")
-	const token = "token-of-the-gateway-0123456789"
+	token = "token-of-the-gateway-0123456789"
 	if err := os.WriteFile(callers, []byte("score gateway token:"+token+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	guard, err := access.New(access.Options{Callers: callers})
+	known, err := access.New(access.Options{Callers: callers})
 	if err != nil {
 		t.Fatal(err)
 	}
-	limited, err := access.New(access.Options{Limits: access.Limits{Rate: 1e-9}})
+	limited, err = access.New(access.Options{Limits: access.Limits{Rate: 1e-9}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, refused := limited.Admit(access.Call{Procedure: scorePath, Remote: "127.0.0.1:1"}); refused != nil {
 		t.Fatal(refused) // this takes the one call that there is
 	}
+	return known, token, limited
+}
+
+// The methods that grpc-go's transport answers without the HTTP handlers answer there as they do behind them: a proxy's
+// connection is net/http's.
+func TestTransport_UnaryIsAsBehindHTTP(t *testing.T) {
+	guard, token, limited := guards(t)
 	open := func(*server.Options) {}
 	small, unknown := encoded(t, smallScore), encoded(t, &kvscoutv1.ScoreRequest{Model: "x", Tokens: smallScore.GetTokens()})
 	batch := encoded(t, &kvscoutv1.ScoreBatchRequest{Requests: []*kvscoutv1.ScoreRequest{smallScore, {Id: "second", Model: "x"}}})
