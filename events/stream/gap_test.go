@@ -281,37 +281,19 @@ func TestHighWaterMark(t *testing.T) {
 func TestCase128_FewReplaysAtOnce(t *testing.T) {
 	p := zmqtest.Start(t)
 	at := p.Do("open", nil)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var mu sync.Mutex // guards asked
 	var asked []time.Time
-	var wg sync.WaitGroup
-	wg.Go(func() { // a replay endpoint that never answers; ended by closing l, waited for in the cleanup
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			asked = append(asked, time.Now())
-			mu.Unlock()
-			wg.Go(func() { // ends when the client gives up
-				defer c.Close()
-				_, _ = io.Copy(io.Discard, c)
-			})
-		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		wg.Wait()
+	silent := zmqtest.Each(t, func(_ int, c net.Conn) { // a replay endpoint that never answers, until the client gives up
+		mu.Lock()
+		asked = append(asked, time.Now())
+		mu.Unlock()
+		_, _ = io.Copy(io.Discard, c)
 	})
 	o := quick()
 	o.Replays, o.ReplayTotal = make(chan struct{}, 2), 200*time.Millisecond
 	var ds []*diary
 	for range 6 {
-		d, _ := follow(t, source(at.Pub, "tcp://"+l.Addr().String()), o)
+		d, _ := follow(t, source(at.Pub, "tcp://"+silent), o)
 		ds = append(ds, d)
 	}
 	p.Do("wait", zmqtest.Args{"subs": 6})

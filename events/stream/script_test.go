@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,31 +17,12 @@ import (
 // connection until the other side or hang ends it. It writes raw ZMTP, so a test decides what comes when.
 func serve(t *testing.T, socket string, script func(n int, c net.Conn) (hang bool)) (endpoint string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() { // ended by closing l, waited for in the cleanup
-		for n := 0; ; n++ {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() { // ends with the script or when the client leaves
-				defer c.Close()
-				_, _ = c.Write(zmqtest.Hello(socket))
-				if script(n, c) {
-					_, _ = io.Copy(io.Discard, c)
-				}
-			})
+	return "tcp://" + zmqtest.Each(t, func(n int, c net.Conn) {
+		_, _ = c.Write(zmqtest.Hello(socket))
+		if script(n, c) {
+			_, _ = io.Copy(io.Discard, c)
 		}
 	})
-	t.Cleanup(func() {
-		l.Close()
-		wg.Wait()
-	})
-	return "tcp://" + l.Addr().String()
 }
 
 // zmtp encodes a message.

@@ -96,22 +96,31 @@ func Play(c net.Conn, a Attack, limit time.Duration) bool {
 // Stage listens, plays a to everyone who dials, and closes when the other side does. It returns the address.
 func Stage(t testing.TB, a Attack) string {
 	t.Helper()
+	return Each(t, func(_ int, c net.Conn) {
+		if !Play(c, a, 5*time.Second) {
+			t.Errorf("%s: connection stays open", a.Name)
+		}
+	})
+}
+
+// Each listens, and runs meet for every connection, numbered from 0, which it closes afterwards. The test waits for what
+// meet does. It returns the address.
+func Each(t testing.TB, meet func(n int, c net.Conn)) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { // ended by closing l, waited for in the cleanup
-		for {
+		for n := 0; ; n++ {
 			c, err := l.Accept()
 			if err != nil {
 				return
 			}
-			wg.Go(func() { // ends when the receiver closes or after 5 s
+			wg.Go(func() { // ends with meet
 				defer c.Close()
-				if !Play(c, a, 5*time.Second) {
-					t.Errorf("%s: connection stays open", a.Name)
-				}
+				meet(n, c)
 			})
 		}
 	})
